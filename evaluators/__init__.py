@@ -1,0 +1,1 @@
+"""Extraction, grading and metrics for vision-language models."""

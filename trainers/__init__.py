@@ -1,0 +1,1 @@
+"""Losses, groupings and rewards of GRPO and its rivals."""
