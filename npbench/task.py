@@ -3,9 +3,12 @@
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
+
+from npbench.answers import Shape, parse_answer
+from npbench.prompts import Modality, Wording, brief_prompt, full_prompt
 
 if TYPE_CHECKING:
     from npbench.rendering.picture import Picture
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Budget",
     "Level",
-    "Modality",
     "Reference",
     "Sense",
     "Solver",
@@ -41,13 +43,6 @@ class Status(StrEnum):
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
-
-
-class Modality(StrEnum):
-    """How an instance is shown."""
-
-    IMAGE = "image"
-    TEXT = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +136,30 @@ class Task(Generic[InstanceT, SolutionT]):
     encode: Callable[[InstanceT], dict[str, Any]]
     decode: Callable[[Any], InstanceT]
     """From the JSON form; raises InputError naming what is wrong."""
-    parse: Callable[[str], SolutionT]
-    """From a model's reply; raises ParseError only."""
-    prompt: Callable[[InstanceT, Modality], str]
-    brief: Callable[[InstanceT, Modality], str]
-    """The short prompt of the nano level: at most 120 words beside the instance's own data."""
+    shape: Shape
+    """The form of the answer, which the one parser reads."""
+    wording: Wording
+    describe: Callable[[InstanceT], str]
+    """The instance as the text prompt shows it."""
     draw: "Callable[[InstanceT, Style, int], Picture]"
     notes: Mapping[str, str] = field(default_factory=dict)
     """What each floor and family does, one sentence each, for the documentation."""
+
+    def parse(self, reply: str) -> SolutionT:
+        """The last answer of a model's reply.
+
+        Raises:
+            ParseError: If no answer of the task's form can be read.
+        """
+        return cast(SolutionT, parse_answer(reply, shape=self.shape))
+
+    def prompt(self, instance: InstanceT, modality: Modality, *, brief: bool = False) -> str:
+        """The question about an instance; brief ones have at most 120 words beside the data."""
+        data = self.describe(instance)
+        if brief:
+            return brief_prompt(self.wording, modality, data=data)
+        example = self.describe(self.decode(self.wording.example))
+        return full_prompt(self.wording, modality, data=data, example=example)
 
 
 def better(sense: Sense, first: int, second: int) -> bool:

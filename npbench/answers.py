@@ -1,0 +1,199 @@
+"""The one parser: the last answer of a reply, as integers, a list of integers or a list of lists.
+
+Model output is hostile. Nothing is evaluated, the reply's size and the answer's depth and digits
+are bounded, and every step is linear in the length of the reply.
+
+What is read: text behind the last closing thinking tag; in it the last marker (``Answer:`` in any
+case and decoration, ``<answer>``, a LaTeX box); behind the marker the first list, or for tours and
+cycles a chain of arrows, whichever comes first. Without a marker there is no answer.
+"""
+
+import re
+from enum import StrEnum
+
+from npbench.errors import ParseError
+
+__all__ = ["MAX_REPLY_CHARS", "Shape", "parse_answer"]
+
+MAX_REPLY_CHARS = 1 << 20
+"""Longer replies are refused unread."""
+
+_MAX_DIGITS = 18
+
+
+class Shape(StrEnum):
+    """The form of a task's answer."""
+
+    FLAT = "flat"
+    """A list of integers."""
+    PATH = "path"
+    """A list of integers that may also be written with arrows."""
+    NESTED = "nested"
+    """A list of lists of integers."""
+
+
+_WIDE = str.maketrans(
+    "［］【】（）〔〕，、；：０１２３４５６７８９－−“”‘’＂＇\u00a0\u2009\u202f\u3000\ufeff",
+    "[][]()[],,;:0123456789--\"\"''\"'     ",
+)
+_THINK = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>|(◁/?)think▷", re.IGNORECASE)
+_MARKER = re.compile(
+    r"(?<![a-z])answers?[*_`\"'\s]{0,8}(?:is[*_`\"'\s]{0,8})?:|答案[*_`\s]{0,8}(?:是|为)?[*_`\s]{0,8}:"
+    r"|<answer>|\\(?:boxed|fbox)\s{0,4}\{",
+    re.IGNORECASE,
+)
+_NOISE = re.compile(r"\\(?:left|right|big[lr]?|,|;|!|:| )|<\|[a-z_]{1,30}\|>|[*`$]", re.IGNORECASE)
+_ARROW = r"(?:-{1,3}>|={1,2}>|[→⇒➔➜⟶]|\\(?:long)?(?:right)?(?:to|arrow)(?![a-z]))"
+_WORD = r"(?:vertex|vertices|node|city|cities|item|index|position|subset|set|meeting|room|[vncs])"
+_NAME = rf"(?:{_WORD}[\s_#]{{0,3}})?"
+_ITEM = rf"[\"']?{_NAME}[\"']?(?P<number>[+-]?[0-9]+)[\"']?"
+_STEP = rf"[\"']?{_NAME}[\"']?[0-9]{{1,{_MAX_DIGITS}}}[\"']?"
+_CHAIN = re.compile(rf"{_STEP}(?:\s*{_ARROW}\s*{_STEP})+(?P<cut>\s*{_ARROW})?", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9]+")
+_SIMPLE = re.compile(r"\[([0-9,\s]*)\]")
+_TOKEN = re.compile(
+    rf"\s*(?:(?P<open>[\[(])|(?P<close>[\])])|(?P<comma>[,;])|(?P<arrow>{_ARROW})|{_ITEM})",
+    re.IGNORECASE,
+)
+
+
+def parse_answer(reply: str, *, shape: Shape) -> list[int] | list[list[int]]:
+    """The final answer of a model's reply.
+
+    Args:
+        reply: The whole reply, thinking included.
+        shape: The form that the task asks for.
+
+    Raises:
+        ParseError: If no answer of that form can be read; the message says why.
+
+    Example:
+        >>> parse_answer("First [1]? No. **Answer:** [0, v3]", shape=Shape.FLAT)
+        [0, 3]
+        >>> parse_answer(r"Answer: $0 \\to 2 \\to 1 \\to 0$", shape=Shape.PATH)
+        [0, 2, 1, 0]
+    """
+    if not isinstance(reply, str):
+        raise ParseError(f"a reply must be text, got {type(reply).__name__}")
+    if len(reply) > MAX_REPLY_CHARS:
+        raise ParseError(f"the reply is too long: {len(reply)} characters of {MAX_REPLY_CHARS}")
+    text = _without_thinking(reply)
+    if not text.isascii():
+        text = text.translate(_WIDE)
+    last = None
+    for last in _MARKER.finditer(text):
+        pass
+    if last is None:
+        raise ParseError("no answer marker" if text.strip() else "the reply is empty")
+    text = text[last.end() :]
+    if shape is not Shape.NESTED:
+        simple = _SIMPLE.search(text)
+        if simple is not None and not re.search(r"[\[(>→⇒➔➜⟶\\]", text[: simple.start()]):
+            return _numbers(simple.group(1))
+    text = _NOISE.sub(" ", text)
+    chain = _CHAIN.search(text) if shape is Shape.PATH else None
+    start = text.find("[")
+    if start < 0 and chain is None:
+        start = text.find("(")
+    if chain is not None and (start < 0 or chain.start() < start):
+        if chain.group("cut"):
+            raise ParseError("the chain of arrows is cut off")
+        return _checked(_NUMBER.findall(chain.group()))
+    if start < 0:
+        raise ParseError("no list behind the answer marker")
+    return _scan(text, start, shape)
+
+
+def _without_thinking(reply: str) -> str:
+    """The reply without its thinking blocks; what stands before a stray closing tag is thinking."""
+    if "<" not in reply and "◁" not in reply:
+        return reply
+    kept: list[str] = []
+    position, depth = 0, 0
+    for tag in _THINK.finditer(reply):
+        closing = "/" in tag.group()
+        if closing and depth == 0:
+            kept.clear()
+        elif depth == 0:
+            kept.append(reply[position : tag.start()])
+        depth = 0 if closing else depth + 1
+        position = tag.end()
+    if depth:
+        raise ParseError("the thinking block never closes")
+    kept.append(reply[position:])
+    return "".join(kept)
+
+
+def _numbers(body: str) -> list[int]:
+    """The integers of a plain bracket's inside, a comma behind the last one allowed."""
+    parts = [part.strip() for part in body.split(",")]
+    if parts[-1] == "":
+        parts.pop()
+    if not all(part.isdigit() for part in parts):
+        raise ParseError("an entry of the list is missing or has blanks inside")
+    return _checked(parts)
+
+
+def _checked(parts: list[str]) -> list[int]:
+    for part in parts:
+        if len(part) > _MAX_DIGITS:
+            raise ParseError(f"a number of {len(part)} digits; at most {_MAX_DIGITS} are read")
+    return [int(part) for part in parts]
+
+
+def _scan(text: str, start: int, shape: Shape) -> list[int] | list[list[int]]:
+    """The list that opens at ``start``, as the shape wants it."""
+    nested = shape is Shape.NESTED
+    flat: list[int] = []
+    rows: list[list[int]] = []
+    depth = 0
+    filled = False  # an entry stands since the last opening or comma
+    position = start
+    while True:
+        token = _TOKEN.match(text, position)
+        if token is None:
+            rest = text[position : position + 24].strip()
+            raise ParseError(f"not an integer: {rest!r}" if rest else "the list is cut off")
+        position = token.end()
+        kind = token.lastgroup
+        if kind == "open":
+            depth += 1
+            if depth > (2 if nested else 1):
+                raise ParseError(f"the list is nested deeper than this {shape} answer may be")
+            if filled:
+                raise ParseError("a comma is missing between two entries")
+            if depth == 2:
+                rows.append([])
+            filled = False
+        elif kind == "close":
+            depth -= 1
+            filled = True
+            if depth == 0:
+                return rows if nested else flat
+        elif kind == "number":
+            digits = token.group("number")
+            if filled:
+                raise ParseError("a comma is missing between two entries")
+            if depth != (2 if nested else 1):
+                raise ParseError("a number stands where a list is expected")
+            (rows[-1] if nested else flat).append(_signed(digits))
+            filled = True
+            if position < len(text) and text[position] in "._/⁄½" and _glued(text, position):
+                raise ParseError(f"not an integer: {text[token.start() : position + 4].strip()!r}")
+        elif kind == "arrow" and shape is not Shape.PATH:
+            raise ParseError("arrows are read in tours and cycles only")
+        else:
+            if not filled:
+                raise ParseError("an entry of the list is missing")
+            filled = False
+
+
+def _signed(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ParseError(f"a number of {len(digits)} digits; at most {_MAX_DIGITS} are read")
+    return int(digits)
+
+
+def _glued(text: str, position: int) -> bool:
+    """Whether the sign at ``position`` continues a number, as in ``2.5`` or ``1/2``."""
+    return position + 1 < len(text) and text[position + 1] not in " ,])\n"
