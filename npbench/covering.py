@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from npbench.errors import NoSolutionError
 from npbench.references import choose, run
 from npbench.task import Budget, Reference, Sense
 
@@ -17,7 +18,7 @@ def greedy_cover(sets: Sequence[int], size: int) -> list[int]:
     while missing:
         best = max(range(len(sets)), key=lambda j: ((sets[j] & missing).bit_count(), -j))
         if not sets[best] & missing:
-            raise ValueError("the sets do not cover all elements")
+            raise NoSolutionError("the sets do not cover all elements")
         chosen.append(best)
         missing &= ~sets[best]
     return sorted(chosen)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["GenerationError", "InputError", "ParseError", "PictureError", "unknown_name"]
+__all__ = ["GenerationError", "InputError", "NoSolutionError", "ParseError", "PictureError", "unknown_name"]
 
 
 class InputError(ValueError):
@@ -16,6 +16,10 @@ class ParseError(ValueError):
 
 class PictureError(InputError):
     """An instance that cannot be drawn legibly within the largest picture."""
+
+
+class NoSolutionError(InputError):
+    """An instance that has no feasible solution."""
 
 
 class GenerationError(InputError):

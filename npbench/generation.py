@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from npbench.errors import GenerationError, InputError, unknown_name
+from npbench.errors import GenerationError, InputError, NoSolutionError, unknown_name
 from npbench.rng import instance_rng
 from npbench.task import Budget, Level, Reference, Status, Task, better
 
@@ -171,7 +171,7 @@ def _cheap_check(task: Task[Any, Any], instance: Any) -> tuple[str | None, dict[
     )
     try:
         return None, {name: _floor(task, instance, name, rng) for name in ("trivial", "greedy")}
-    except ValueError as error:
+    except NoSolutionError as error:
         return str(error), {}
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from npbench import families
 from npbench.answers import Shape
+from npbench.errors import NoSolutionError
 from npbench.graph_tasks import (
     EXAMPLE_GRAPH,
     PICTURE_OF_A_GRAPH,
@@ -71,7 +72,7 @@ def trivial(graph: Graph, _: np.random.Generator) -> Walk:
         if path and (not best or len(path) + 1 < len(best)):
             best = [*path, u]
     if not best:
-        raise ValueError("the graph has no cycle")
+        raise NoSolutionError("the graph has no cycle")
     return best
 
 
@@ -192,7 +193,7 @@ def reference(graph: Graph, budget: Budget) -> Reference[Walk]:
         if best is None or found.objective > best.objective:
             best = found
     if best is None:
-        raise ValueError("the graph has no cycle")
+        raise NoSolutionError("the graph has no cycle")
     status = Status.OPTIMAL if best.objective >= bound else Status.FEASIBLE
     return Reference(best.solution, best.objective, max(bound, best.objective), status)
 

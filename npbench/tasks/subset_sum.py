@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npbench.answers import Shape
-from npbench.errors import InputError
+from npbench.errors import InputError, NoSolutionError
 from npbench.families import draw_size
 from npbench.graphs import require_int, require_list, subset_problem
 from npbench.levels import make_levels
@@ -81,7 +81,7 @@ def trivial(instance: Numbers, _: np.random.Generator) -> list[int]:
     """An exact subset with the fewest numbers."""
     found = exact_subset(instance, most=False)
     if found is None:
-        raise ValueError("no subset adds up to the target")
+        raise NoSolutionError("no subset adds up to the target")
     return found
 
 
@@ -104,7 +104,7 @@ def random(instance: Numbers, rng: np.random.Generator) -> list[int]:
             chosen.append(i)
             rest -= number
     if rest:
-        raise ValueError("no subset adds up to the target")
+        raise NoSolutionError("no subset adds up to the target")
     return sorted(chosen)
 
 
@@ -129,7 +129,7 @@ def reference(instance: Numbers, budget: Budget) -> Reference[list[int]]:
     """CP-SAT with one equation and the dynamic programme's subset as a hint."""
     start = exact_subset(instance, most=True)
     if start is None:
-        raise ValueError("no subset adds up to the target")
+        raise NoSolutionError("no subset adds up to the target")
     return _solve(instance, budget, start=start, hint=True)
 
 

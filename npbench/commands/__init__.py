@@ -1,0 +1,1 @@
+"""The subcommands of ``npbench``, each imported when it is used."""

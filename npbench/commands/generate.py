@@ -1,0 +1,127 @@
+"""``npbench generate``: build a split on disk."""
+
+import os
+from pathlib import Path
+
+import click
+
+from npbench.console import print_table, progress_bar
+from npbench.errors import InputError
+from npbench.splits import Request
+from npbench.storage import build_split
+from npbench.suites import OFFICIAL, SUITES, get_official
+
+__all__ = ["command", "parse_params", "split_names"]
+
+
+def split_names(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Names from a repeated option, each of which may hold several with commas."""
+    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+
+
+def parse_params(values: tuple[str, ...]) -> dict[str, int | tuple[int, int]]:
+    """Sizes from ``name=30`` or ``name=20-30``.
+
+    Raises:
+        InputError: If a value has another form.
+    """
+    params: dict[str, int | tuple[int, int]] = {}
+    for value in values:
+        name, sign, size = value.partition("=")
+        ends = size.split("-")
+        if not sign or not 1 <= len(ends) <= 2 or not all(end.isdecimal() for end in ends):
+            raise InputError(f"--param takes NAME=SIZE or NAME=LOW-HIGH, got {value!r}")
+        if name in params:
+            raise InputError(f"--param {name} is given twice")
+        params[name] = int(ends[0]) if len(ends) == 1 else (int(ends[0]), int(ends[1]))
+    return params
+
+
+@click.command(short_help="Build a split of a suite.")
+@click.option("--suite", help=f"One of {', '.join(SUITES)}.")
+@click.option("--level", "levels", multiple=True, help="Repeat for several; default: the suite's.")
+@click.option("--split", help="train, validation or test.")
+@click.option("--seed", type=int, help="Any non-negative integer.")
+@click.option("--per-task", type=int, help="Instances per task and level.")
+@click.option("--task", "tasks", multiple=True, help="Repeat for several; default: the suite's.")
+@click.option("--modality", help="image, text or both; default: the suite's.")
+@click.option("--style", "styles", multiple=True, help="Picture styles; default: light.")
+@click.option("--param", "params", multiple=True, help="Another size, such as num_vertices=30.")
+@click.option("--official", help=f"An official split: {', '.join(OFFICIAL)}.")
+@click.option("--workers", type=int, default=0, help="Processes; default: one per core.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
+def command(
+    suite: str | None,
+    levels: tuple[str, ...],
+    split: str | None,
+    seed: int | None,
+    per_task: int | None,
+    tasks: tuple[str, ...],
+    modality: str | None,
+    styles: tuple[str, ...],
+    params: tuple[str, ...],
+    official: str | None,
+    workers: int,
+    out: Path,
+) -> None:
+    """Build a split: Parquet shards, manifest.json and a dataset card in the folder OUT.
+
+    The same options give the same bytes, whatever the number of processes. An interrupted build
+    goes on where it stopped when the command is run again.
+    """
+    expected = None
+    if official:
+        given = (suite, split, seed, per_task, levels, tasks, styles, params, modality)
+        if any(value not in (None, ()) for value in given):
+            raise InputError("--official fixes all other options but --workers and --out")
+        fixed = get_official(official)
+        expected = fixed.content_hash or None
+        request = Request.make(
+            suite=fixed.suite,
+            split=fixed.split,
+            seed=fixed.seed,
+            per_task=fixed.per_task,
+            levels=fixed.levels,
+        )
+    else:
+        request = Request.make(
+            suite=suite or "mm-np-bench",
+            split=_needed("--split", split),
+            seed=_needed("--seed", seed),
+            per_task=100 if per_task is None else per_task,
+            levels=split_names(levels),
+            tasks=split_names(tasks),
+            modality=modality,
+            styles=split_names(styles),
+            params=parse_params(params),
+        )
+    if not 0 <= workers <= 1024:
+        raise InputError(f"workers must lie in [0, 1024], got {workers}")
+    with progress_bar("rows") as progress:
+        manifest = build_split(
+            request,
+            out,
+            workers=workers or os.cpu_count() or 1,
+            progress=progress,
+            expected_hash=expected,
+        )
+    rows = [
+        [
+            name,
+            str(cell["instances"]),
+            str(cell["repeats"]),
+            f"{cell['proven_optimal']:.1%}",
+            f"{cell['greedy_optimal']:.1%}",
+            *(f"{value:.3f}" for value in cell["floor_qr"].values()),
+        ]
+        for name, cell in manifest["tasks"].items()
+    ]
+    columns = ["task/level", "instances", "repeats", "proven", "greedy optimal"]
+    columns += [f"QR {name}" for name in next(iter(manifest["tasks"].values()))["floor_qr"]]
+    print_table(f"{out}: {manifest['rows']} rows, {manifest['version']}", columns, rows)
+
+
+def _needed(option: str, value: "str | int | None") -> "str | int":
+    if value is None:
+        raise InputError(f"{option} is needed (or --official NAME)")
+    return value
