@@ -58,7 +58,7 @@ _TOKEN = re.compile(
 
 
 def parse_answer(reply: str, *, shape: Shape) -> list[int] | list[list[int]]:
-    """The final answer of a model's reply.
+    r"""The final answer of a model's reply.
 
     Args:
         reply: The whole reply, thinking included.
@@ -70,7 +70,7 @@ def parse_answer(reply: str, *, shape: Shape) -> list[int] | list[list[int]]:
     Example:
         >>> parse_answer("First [1]? No. **Answer:** [0, v3]", shape=Shape.FLAT)
         [0, 3]
-        >>> parse_answer(r"Answer: $0 \\to 2 \\to 1 \\to 0$", shape=Shape.PATH)
+        >>> parse_answer(r"Answer: $0 \to 2 \to 1 \to 0$", shape=Shape.PATH)
         [0, 2, 1, 0]
     """
     if not isinstance(reply, str):
@@ -80,12 +80,10 @@ def parse_answer(reply: str, *, shape: Shape) -> list[int] | list[list[int]]:
     text = _without_thinking(reply)
     if not text.isascii():
         text = text.translate(_WIDE)
-    last = None
-    for last in _MARKER.finditer(text):
-        pass
-    if last is None:
+    end = max((marker.end() for marker in _MARKER.finditer(text)), default=None)
+    if end is None:
         raise ParseError("no answer marker" if text.strip() else "the reply is empty")
-    text = text[last.end() :]
+    text = text[end:]
     if shape is not Shape.NESTED:
         simple = _SIMPLE.search(text)
         if simple is not None and not re.search(r"[\[(>→⇒➔➜⟶\\]", text[: simple.start()]):

@@ -43,7 +43,7 @@ class CliqueSearch:
             candidates &= ~(1 << vertex)
 
     def _colour_bound(self, candidates: int) -> tuple[list[int], list[int]]:
-        """Candidates in the order of greedy colour classes, and the number of classes up to each."""
+        """Candidates in the order of greedy colour classes, and the classes needed up to each."""
         ranked: list[int] = []
         bounds: list[int] = []
         colour = 0

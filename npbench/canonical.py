@@ -23,7 +23,7 @@ _MAX_LEAVES = 256
 Adjacency = Sequence[Mapping[int, int]]
 
 
-class _TooSymmetric(Exception):
+class _TooSymmetricError(Exception):
     """The search tree has more leaves than allowed."""
 
 
@@ -47,7 +47,7 @@ def class_key(attributes: Sequence[Any], adjacency: Adjacency, *, header: object
     try:
         form: object = _search(colours, adjacency, [limit])
         named = sorted((colours[v], digest(a)) for v, a in enumerate(attributes))
-    except _TooSymmetric:
+    except _TooSymmetricError:
         form = sorted(
             _histogram(_refine(_individualise(colours, v), adjacency), adjacency)
             for v in range(len(colours))
@@ -89,7 +89,7 @@ def _search(colours: list[int], adjacency: Adjacency, leaves: list[int]) -> list
     if not open_cells:
         leaves[0] -= 1
         if leaves[0] < 0:
-            raise _TooSymmetric
+            raise _TooSymmetricError
         return sorted(
             [colours[v], colours[u], w]
             for v in range(len(colours))

@@ -11,7 +11,7 @@ import click
 from npbench.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    pass
 
 __all__ = ["echo_cases", "print_table", "progress_bar", "read_json"]
 
@@ -36,7 +36,13 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with rate and time left on stderr; the function takes (done, total)."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),
@@ -46,15 +52,16 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task(label, total=None, rate="")
-        first: list[int] = []
+        start = -1
 
         def update(done: int, total: int) -> None:
-            first.append(done)
+            nonlocal start
+            if start < 0:
+                start = done
+                progress.add_task(label, total=total, rate="")
             elapsed = progress.tasks[0].elapsed or 0.0
-            rate = (done - first[0]) / elapsed if elapsed > 0.5 else 0.0
-            shown = f"{rate:.1f}/s" if rate else ""
-            progress.update(bar, completed=done, total=total, rate=shown)
+            rate = f"{(done - start) / elapsed:.1f}/s" if elapsed > 0.5 else ""
+            progress.update(progress.task_ids[0], completed=done, rate=rate)
 
         yield update
 

@@ -1,4 +1,4 @@
-"""Splits of a weighted graph into two sides: the verdict, local search and model of both cut tasks."""
+"""Splits of a weighted graph into two sides: verdict, local search and model of both cut tasks."""
 
 from collections.abc import Sequence
 
@@ -128,7 +128,11 @@ def solve_cut(
         model.maximize(total)
     hints = None
     if hint:
-        ones = set(start[1]) if not odd else set(min(start, key=len))
+        ones = (
+            set(start[1])
+            if not odd
+            else set(start[0] if len(start[0]) < len(start[1]) else start[1])
+        )
         hints = [(variable, int(v in ones)) for v, variable in enumerate(side)]
     outcome = run(model, side, budget=budget, linearization_level=2, hint=hints)
     solution = None

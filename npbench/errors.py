@@ -3,7 +3,14 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["GenerationError", "InputError", "NoSolutionError", "ParseError", "PictureError", "unknown_name"]
+__all__ = [
+    "GenerationError",
+    "InputError",
+    "NoSolutionError",
+    "ParseError",
+    "PictureError",
+    "unknown_name",
+]
 
 
 class InputError(ValueError):

@@ -1,9 +1,10 @@
-"""Random graph families. Every graph is simple; all but ``gnp`` with ``connect=False`` are connected.
+"""Random graph families; every graph is simple and connected.
 
 The caller relabels at the end (``relabelled``), so that vertex numbers say nothing about how a
 graph was made.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -65,16 +66,16 @@ def connected(graph: Graph, rng: np.random.Generator) -> Graph:
     parts = components(graph)
     extra = [
         (int(rng.choice(first)), int(rng.choice(second)))
-        for first, second in zip(parts, parts[1:], strict=False)
+        for first, second in itertools.pairwise(parts)
     ]
     return from_edges(graph.num_vertices, [*graph.edges, *extra]) if extra else graph
 
 
-def gnp(n: int, p: float, rng: np.random.Generator, *, connect: bool = True) -> Graph:
+def gnp(n: int, p: float, rng: np.random.Generator) -> Graph:
     """Each pair is an edge with probability p."""
     upper = np.triu(rng.random((n, n)) < p, k=1)
     graph = from_edges(n, ((int(u), int(v)) for u, v in np.argwhere(upper)))
-    return connected(graph, rng) if connect else graph
+    return connected(graph, rng)
 
 
 def geometric(n: int, num_edges: int, rng: np.random.Generator) -> Graph:
@@ -147,9 +148,7 @@ def crown(n: int, num_edges: int, rng: np.random.Generator) -> Graph:
     start = 0
     while n - start >= 6:
         half = int(rng.integers(3, min(5, (n - start) // 2) + 1))
-        pairs += [
-            (start + i, start + half + j) for i in range(half) for j in range(half) if i != j
-        ]
+        pairs += [(start + i, start + half + j) for i in range(half) for j in range(half) if i != j]
         start += 2 * half
     for vertex in range(start, n):
         pairs += [(vertex, int(other)) for other in rng.choice(n, size=min(3, n), replace=False)]

@@ -45,7 +45,10 @@ PICTURE_OF_WEIGHTS = (
     "The picture shows the graph and beside it the symmetric matrix of its edge weights; "
     "an empty cell means that there is no edge."
 )
-EXAMPLE_GRAPH: dict[str, Any] = {"num_vertices": 5, "edges": [[0, 1], [0, 2], [1, 2], [2, 3], [3, 4]]}
+EXAMPLE_GRAPH: dict[str, Any] = {
+    "num_vertices": 5,
+    "edges": [[0, 1], [0, 2], [1, 2], [2, 3], [3, 4]],
+}
 EXAMPLE_WEIGHTED: dict[str, Any] = {
     "num_vertices": 4,
     "edges": [[0, 1, 5], [0, 2, 1], [1, 3, 2], [2, 3, 4]],

@@ -1,4 +1,4 @@
-"""Independent sets by CP-SAT, with branch and bound behind it: cliques and covers reduce to them."""
+"""Independent sets by CP-SAT, then branch and bound: cliques and covers reduce to them."""
 
 from npbench.branch_and_bound import maximum_clique
 from npbench.graphs import Graph

@@ -21,7 +21,10 @@ def weighted_picture(graph: WeightedGraph, style: Style, size: int) -> Picture:
     n = graph.num_vertices
     edges = tuple((u, v) for u, v, _ in graph.edges)
     rows = [[str(graph.weights[u].get(v, "")) for v in range(n)] for u in range(n)]
-    panels = [GraphPanel(num_vertices=n, edges=edges, size=size), matrix_panel(rows, size)]
+    panels: list[GraphPanel | TablePanel] = [
+        GraphPanel(num_vertices=n, edges=edges, size=size),
+        matrix_panel(rows, size),
+    ]
     return draw_picture(panels, style=style)
 
 
@@ -31,7 +34,7 @@ def tour_picture(
     style: Style,
     size: int,
 ) -> Picture:
-    """The matrix of distances; from 512 px on with the cities (on the plane if they have places)."""
+    """The matrix of distances; from 512 px on with the cities, on the plane if they have places."""
     n = len(distances)
     rows = [[str(distances[u][v]) if u != v else "-" for v in range(n)] for u in range(n)]
     matrix = matrix_panel(rows, size)

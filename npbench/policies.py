@@ -54,7 +54,9 @@ def policy_replies(split: StoredSplit, solver: str) -> Iterator[dict[str, Any]]:
         yield {"id": row["id"], "sample": 0, "reply": as_reply(solution)}
 
 
-def solve_instance(task: Task[Any, Any], instance: Any, solver: str, *, name: str) -> dict[str, Any]:
+def solve_instance(
+    task: Task[Any, Any], instance: Any, solver: str, *, name: str
+) -> dict[str, Any]:
     """A solution with its objective, status and bound (None but for the reference).
 
     Args:

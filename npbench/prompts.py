@@ -48,13 +48,15 @@ def full_prompt(wording: Wording, modality: Modality, *, data: str, example: str
     answer = json.dumps(wording.example_answer)
     expert = f"You are an expert in combinatorial optimisation, here for {wording.title}."
     sections = [("Introduction", expert), ("Task", wording.rules)]
+    output = wording.output
     if modality is Modality.TEXT:
         worked = f"Input:\n{example}\n\nA valid last line:\nAnswer: {answer}"
         sections += [("Question", data), ("Example", worked)]
     else:
         sections.append(("Picture", wording.picture))
+        output = f"{output} For a small instance it could be {answer}."
     sections += [
-        ("Output format", f"{wording.output} For instance {answer} for a small instance."),
+        ("Output format", output),
         (
             "Instructions",
             "Think step by step. Stay within your token limit and do not pad the reply.",
@@ -81,4 +83,3 @@ def edge_text(num_vertices: int, edges: Iterable[tuple[int, ...]]) -> str:
     rows = [f"{edge[0]}-{edge[1]}" + "".join(f":{weight}" for weight in edge[2:]) for edge in edges]
     weighted = " (as u-v:weight)" if rows and ":" in rows[0] else ""
     return f"Vertices: 0 to {num_vertices - 1}\nEdges{weighted}: {', '.join(rows)}"
-

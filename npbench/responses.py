@@ -23,7 +23,9 @@ def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 if len(line) > MAX_LINE_CHARS:
-                    raise InputError(f"{path} line {number} has more than {MAX_LINE_CHARS} characters")
+                    raise InputError(
+                        f"{path} line {number} has more than {MAX_LINE_CHARS} characters"
+                    )
                 if line.strip():
                     yield number, _parsed(path, number, line)
     except OSError as error:
@@ -77,6 +79,7 @@ def read_responses(path: Path, ids: Iterable[str]) -> dict[str, list[str]]:
     for name, samples in replies.items():
         if sorted(samples) != list(range(k)):
             raise InputError(
-                f"{path}: {name} has the samples {sorted(samples)}, expected 0 to {k - 1} as elsewhere"
+                f"{path}: {name} has the samples {sorted(samples)}, "
+                f"expected 0 to {k - 1} as elsewhere"
             )
     return {name: [samples[i] for i in range(k)] for name, samples in replies.items()}

@@ -1,5 +1,6 @@
 """When two solutions are the same, and how far apart two are, for each form of solution."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -95,7 +96,7 @@ def cycle_distance(_: object, first: Sequence[int], second: Sequence[int]) -> fl
 
 
 def _ring_edges(walk: Sequence[int]) -> set[tuple[int, int]]:
-    return {(min(u, v), max(u, v)) for u, v in zip(walk, walk[1:], strict=False)}
+    return {(min(u, v), max(u, v)) for u, v in itertools.pairwise(walk)}
 
 
 def _jaccard(first: set[Any], second: set[Any]) -> float:

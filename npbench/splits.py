@@ -224,9 +224,7 @@ def make_rows(request: Request, unit: Unit) -> list[Row]:
                     family=drawn.family,
                     modality=shown,
                     instance=_compact(task.encode(drawn.instance)),
-                    prompt=task.prompt(
-                        drawn.instance, Modality(shown), brief=level.name == "nano"
-                    ),
+                    prompt=task.prompt(drawn.instance, Modality(shown), brief=level.name == "nano"),
                     image=image,
                     layout=layout,
                     style=style,

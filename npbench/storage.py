@@ -23,7 +23,7 @@ from npbench.splits import Request, Row, make_rows
 
 __all__ = ["COLUMNS", "StoredSplit", "build_split", "open_split"]
 
-CHUNK_UNITS = 32
+CHUNK_UNITS = 16
 """Instances per chunk, the unit of work that a process finishes and an interruption keeps."""
 SHARD_ROWS = 1000
 ROW_GROUP = 100
@@ -112,9 +112,7 @@ def build_split(
     paths = [unfinished / f"chunk-{chunk:06d}.parquet" for chunk in range(chunks)]
     missing = [chunk for chunk in range(chunks) if not paths[chunk].exists()]
     rows_of_chunk = CHUNK_UNITS * request.rows_per_unit
-    done = total - sum(
-        min(rows_of_chunk, total - chunk * rows_of_chunk) for chunk in missing
-    )
+    done = total - sum(min(rows_of_chunk, total - chunk * rows_of_chunk) for chunk in missing)
 
     def finished(count: int) -> None:
         nonlocal done
@@ -167,9 +165,7 @@ def _in_processes(
     """Make chunks in ``workers`` processes, a few ahead of them queued."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     queue = iter(missing)
-    pool = ProcessPoolExecutor(
-        workers, mp_context=get_context("spawn"), initializer=_quiet_worker
-    )
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_quiet_worker)
     pending: set[Future[int]] = set()
     try:
         while True:
@@ -236,7 +232,8 @@ def _assemble(
         "content_hash": content_hash,
         "shards": {name: _sha256(folder / name) for name in names},
         "libraries": {
-            name: library_version(name) for name in ("npbench", "numpy", "ortools", "pillow", "pyarrow")
+            name: library_version(name)
+            for name in ("npbench", "numpy", "ortools", "pillow", "pyarrow")
         },
     }
     (folder / "README.md").write_text(tally.card(request, manifest), encoding="utf-8")

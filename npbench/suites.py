@@ -54,9 +54,7 @@ SUITES: Mapping[str, Suite] = {
     suite.name: suite
     for suite in (
         Suite("mm-np-bench", "mm-np-bench-v1", _VISION, ("l1", "l2", "l3"), Modality.IMAGE),
-        Suite(
-            "np-bench", "np-bench-v1", _TEXT, ("easy", "medium", "hard", "bench"), Modality.TEXT
-        ),
+        Suite("np-bench", "np-bench-v1", _TEXT, ("easy", "medium", "hard", "bench"), Modality.TEXT),
         Suite("nano", "nano-v1", tuple(TASKS), ("nano",), Modality.IMAGE),
     )
 }

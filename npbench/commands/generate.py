@@ -84,10 +84,12 @@ def command(
             levels=fixed.levels,
         )
     else:
+        if split is None or seed is None:
+            raise InputError("generate needs --split and --seed (or --official NAME)")
         request = Request.make(
             suite=suite or "mm-np-bench",
-            split=_needed("--split", split),
-            seed=_needed("--seed", seed),
+            split=split,
+            seed=seed,
             per_task=100 if per_task is None else per_task,
             levels=split_names(levels),
             tasks=split_names(tasks),
@@ -119,9 +121,3 @@ def command(
     columns = ["task/level", "instances", "repeats", "proven", "greedy optimal"]
     columns += [f"QR {name}" for name in next(iter(manifest["tasks"].values()))["floor_qr"]]
     print_table(f"{out}: {manifest['rows']} rows, {manifest['version']}", columns, rows)
-
-
-def _needed(option: str, value: "str | int | None") -> "str | int":
-    if value is None:
-        raise InputError(f"{option} is needed (or --official NAME)")
-    return value

@@ -38,4 +38,6 @@ def command(folder: Path, row: int, image: Path | None, as_json: bool) -> None:
     task = TASKS[data["task"]]
     instance = task.decode(json.loads(data["instance"]))
     verdict = task.verify(instance, json.loads(data["reference_solution"]))
-    click.echo(f"verdict on the reference: feasible={verdict.feasible} objective={verdict.objective}")
+    click.echo(
+        f"verdict on the reference: feasible={verdict.feasible} objective={verdict.objective}"
+    )

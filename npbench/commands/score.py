@@ -43,25 +43,29 @@ def command(data: Path, responses: Path, reference: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result))
         return
-    score_table(result, title=f"{split.manifest['version']}, QR relative to the {reference} reference")
+    score_table(
+        result, title=f"{split.manifest['version']}, QR relative to the {reference} reference"
+    )
 
 
 def score_table(result: dict[str, Any], *, title: str) -> None:
     """The table for people: tasks, groups and overall, with intervals and floors."""
-    columns = ["", "n", "k", "SR", "95 %", "QR", "95 %", "SR@k", "QR@k", "acc", "beats"]
-    columns += ["distinct", "distance", *(f"QR {name}" for name in FLOOR_NAMES[:-1])]
-    rows = [_row(name, row) for name, row in result["tasks"].items()]
-    rows += [_row(f"[{group}]", row) for group, row in result["groups"].items()]
-    rows.append(_row("overall", result["overall"]))
-    print_table(title, columns, [[cell.replace("[", r"\[") for cell in row] for row in rows])
+    several = result["overall"]["k"] > 1
+    columns = ["", "n", "k", "SR", "95 %", "QR", "95 %", "acc", "beats"]
+    columns += ["SR@k", "QR@k", "distinct", "distance"] if several else []
+    columns += FLOOR_NAMES[:-1]
+    rows = [_row(name, row, several=several) for name, row in result["tasks"].items()]
+    rows += [_row(rf"\[{name}]", row, several=several) for name, row in result["groups"].items()]
+    rows.append(_row("overall", result["overall"], several=several))
+    print_table(f"{title}; the last four columns are the QR of the floors", columns, rows)
     for name, row in result["tasks"].items():
         if row["reasons"]:
             listed = ", ".join(f"{rule} {count}" for rule, count in row["reasons"].items())
             click.echo(f"{name}: not feasible because of {listed}")
 
 
-def _row(name: str, row: dict[str, Any]) -> list[str]:
-    return [
+def _row(name: str, row: dict[str, Any], *, several: bool) -> list[str]:
+    cells = [
         name,
         str(row["n"]),
         str(row["k"]),
@@ -69,14 +73,17 @@ def _row(name: str, row: dict[str, Any]) -> list[str]:
         _interval(row["ci"]["sr"]),
         f"{row['qr']:.3f}",
         _interval(row["ci"]["qr"]),
-        f"{row['sr_at_k']:.3f}",
-        f"{row['qr_at_k']:.3f}",
         f"{row['acc']:.3f}",
         str(row["beats_reference"]),
-        _number(row.get("distinct_feasible")),
-        _number(row.get("solution_distance")),
-        *(f"{row['floors'][floor]['qr']:.3f}" for floor in FLOOR_NAMES[:-1]),
     ]
+    if several:
+        cells += [
+            f"{row['sr_at_k']:.3f}",
+            f"{row['qr_at_k']:.3f}",
+            _number(row.get("distinct_feasible")),
+            _number(row.get("solution_distance")),
+        ]
+    return [*cells, *(f"{row['floors'][floor]['qr']:.3f}" for floor in FLOOR_NAMES[:-1])]
 
 
 def _interval(ends: list[float] | None) -> str:

@@ -24,11 +24,15 @@ def command() -> None:
         rows.append([task.name, task.sense.value, task.group, task.category, *sizes])
     print_table("Tasks and sizes", ["task", "sense", "group", "category", *LEVEL_NAMES], rows)
     for task in TASKS.values():
-        click.echo(f"{task.name}: families {', '.join(task.families)}; aliases {', '.join(task.aliases)}")
+        click.echo(
+            f"{task.name}: families {', '.join(task.families)}; aliases {', '.join(task.aliases)}"
+        )
     click.echo()
     for suite in SUITES.values():
         levels = ", ".join(suite.levels)
-        click.echo(f"suite {suite.name}: {len(suite.tasks)} tasks, levels {levels}, {suite.modality}")
+        click.echo(
+            f"suite {suite.name}: {len(suite.tasks)} tasks, levels {levels}, {suite.modality}"
+        )
     for official in OFFICIAL.values():
         click.echo(
             f"official {official.name}: {official.split}, levels {', '.join(official.levels)}, "

@@ -1,5 +1,7 @@
 """Minimum dominating set: few vertices such that each is in the set or next to it."""
 
+import itertools
+
 import numpy as np
 
 from npbench import families
@@ -72,7 +74,7 @@ def _star_paths(n: int, num_edges: int, rng: np.random.Generator) -> Graph:
     pairs = [(int(rng.integers(hubs)), leaf) for leaf in range(hubs, n)]
     order = (rng.permutation(n - hubs) + hubs).tolist()
     extra = max(1, num_edges - len(pairs))
-    pairs += list(zip(order, order[1:], strict=False))[:extra]
+    pairs += list(itertools.pairwise(order))[:extra]
     return families.connected(families.from_edges(n, pairs), rng)
 
 

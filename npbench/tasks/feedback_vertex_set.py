@@ -1,5 +1,6 @@
 """Minimum feedback vertex set: few vertices whose removal leaves a forest."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -176,7 +177,7 @@ def _cactus(params: Mapping[str, Any], rng: np.random.Generator) -> Graph:
     while used < n:
         extra = min(int(rng.integers(2, 4)), n - used)
         ring = [int(rng.integers(used)), *range(used, used + extra)]
-        pairs += list(zip(ring, ring[1:], strict=False))
+        pairs += list(itertools.pairwise(ring))
         pairs.append((ring[-1], ring[0] if extra > 1 else int(rng.integers(used))))
         used += extra
     for _ in range(max(1, n // 4)):
@@ -195,7 +196,7 @@ def _theta(params: Mapping[str, Any], rng: np.random.Generator) -> Graph:
         a, b = (0, 1) if hubs == 2 or rng.random() < 0.5 else (2, 3)
         length = min(int(rng.integers(1, 3)), n - vertex)
         path = [a, *range(vertex, vertex + length), b]
-        pairs += list(zip(path, path[1:], strict=False))
+        pairs += list(itertools.pairwise(path))
         vertex += length
     for _ in range(max(2, n // 4)):
         u, v = rng.integers(0, n, size=2).tolist()

@@ -52,7 +52,7 @@ def trivial(graph: Graph, _: np.random.Generator) -> Colours:
 
 
 def random(graph: Graph, rng: np.random.Generator) -> Colours:
-    """Vertices in random order; each takes a uniform choice of the allowed used colours or a new one."""
+    """Vertices in random order, each in a uniform choice of its allowed colours and a new one."""
     colours = [-1] * graph.num_vertices
     used = 0
     for vertex in rng.permutation(graph.num_vertices).tolist():

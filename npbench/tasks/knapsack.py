@@ -224,7 +224,9 @@ def draw(instance: Items, style: "Style", size: int) -> "Picture":
     )
     tables = [
         TablePanel(columns=("item", "weight", "value"), rows=rows, size=size),
-        TablePanel(columns=("capacity",), rows=((str(instance.capacity),),), row_headers=False, size=size),
+        TablePanel(
+            columns=("capacity",), rows=((str(instance.capacity),),), row_headers=False, size=size
+        ),
     ]
     return table_picture(tables, style)
 
@@ -276,7 +278,7 @@ TASK: Task[Items, list[int]] = Task(
             "Choose items such that their total weight is at most the capacity and their total "
             "value is as large as possible. Every item may be used once. Items are numbered from 0."
         ),
-        picture="The picture shows a table with the weight and value of every item, and the capacity.",
+        picture="The picture shows the weight and value of every item, and the capacity.",
         output="A list of distinct item numbers.",
         brief=(
             "Choose items of as much total value as possible whose total weight is at most the "

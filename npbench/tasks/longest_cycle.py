@@ -1,5 +1,6 @@
 """Longest cycle: a simple cycle through many vertices (the papers' Hamiltonian cycle task)."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,7 +44,9 @@ def verify(graph: Graph, answer: object) -> Verdict:
                 False, reason=f"vertex {entry} does not exist (0 to {n - 1})", rule="range"
             )
     if len(answer) < 4:
-        reason = f"a cycle has at least 3 vertices and returns to its start, got {len(answer)} stops"
+        reason = (
+            f"a cycle has at least 3 vertices and returns to its start, got {len(answer)} stops"
+        )
         return Verdict(False, reason=reason, rule="too_short")
     if answer[0] != answer[-1]:
         reason = f"the walk starts at {answer[0]} and ends at {answer[-1]}"
@@ -53,7 +56,7 @@ def verify(graph: Graph, answer: object) -> Verdict:
         if vertex in seen:
             return Verdict(False, reason=f"vertex {vertex} is visited twice", rule="duplicate")
         seen.add(vertex)
-    for u, v in zip(answer, answer[1:], strict=False):
+    for u, v in itertools.pairwise(answer):
         if not graph.masks[u] >> v & 1:
             return Verdict(False, reason=f"{u}-{v} is not an edge", rule="no_edge")
     return Verdict(True, objective=len(answer) - 1)
@@ -181,7 +184,9 @@ def reference(graph: Graph, budget: Budget) -> Reference[Walk]:
     import networkx as nx
 
     plain = nx.Graph(list(graph.edges))
-    blocks = sorted((sorted(b) for b in nx.biconnected_components(plain)), key=lambda b: (-len(b), b))
+    blocks = sorted(
+        (sorted(b) for b in nx.biconnected_components(plain)), key=lambda b: (-len(b), b)
+    )
     best: Reference[Walk] | None = None
     bound = 3
     start = greedy(graph, np.random.default_rng(0))
@@ -219,7 +224,7 @@ def _solve(
     model.maximize(len(block) - sum(skipped))
     hints = None
     if hint and set(start) <= inside:
-        steps = set(zip(start, start[1:], strict=False))
+        steps = set(itertools.pairwise(start))
         hints = [(arc, int((u, v) in steps)) for u, v, arc in arcs]
     variables = [arc for _, _, arc in arcs]
     outcome = run(model, variables, budget=budget, linearization_level=0, hint=hints)

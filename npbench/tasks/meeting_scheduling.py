@@ -104,9 +104,10 @@ def _free(instance: Meetings, schedule: Schedule, meeting: int, room: int, start
     if not any(opens <= start and end <= closes for opens, closes in instance.day):
         return False
     for other, other_room, other_start in schedule:
-        if start < other_start + instance.durations[other] and other_start < end:
-            if room == other_room or not set(people).isdisjoint(instance.attendees[other]):
-                return False
+        overlap = start < other_start + instance.durations[other] and other_start < end
+        shared = room == other_room or not set(people).isdisjoint(instance.attendees[other])
+        if overlap and shared:
+            return False
     return True
 
 
@@ -214,7 +215,9 @@ def _solve(
     outcome = run(model, variables, budget=budget, linearization_level=0, hint=hints)
     solution = None
     if outcome.values is not None:
-        solution = [[m, r, outcome.value(b)] for m, r, b, chosen in placements if outcome.value(chosen)]
+        solution = [
+            [m, r, outcome.value(b)] for m, r, b, chosen in placements if outcome.value(chosen)
+        ]
     return choose(
         outcome,
         sense=Sense.MAX,
@@ -269,7 +272,7 @@ def _drawn(
 
 
 def _short_day(rng: np.random.Generator, count: int) -> tuple[tuple[int, int], ...]:
-    """Opening times that are too short for comfort: one hour to the morning and a part of the afternoon."""
+    """Opening times that are too short for comfort: an hour or two before noon, some after."""
     morning = 60 + 30 * int(rng.integers(0, 3))
     afternoon = 30 * int(rng.integers(2, max(3, count // 2) + 1))
     return ((540, 540 + morning), (780, min(1020, 780 + afternoon)))
@@ -300,7 +303,12 @@ def _long_meetings(params: Mapping[str, Any], rng: np.random.Generator) -> Meeti
     """Long and short meetings on a whole day with few rooms."""
     rooms = rng.integers(3, 7, size=1 + (params["num_meetings"][1] > 8)).tolist()
     return _drawn(
-        params, rng, rooms=rooms, largest=params["largest"], day=_tight(rng), durations=(30, 90, 120)
+        params,
+        rng,
+        rooms=rooms,
+        largest=params["largest"],
+        day=_tight(rng),
+        durations=(30, 90, 120),
     )
 
 
@@ -329,7 +337,7 @@ def decode(data: Any) -> Meetings:
     """
     if not isinstance(data, dict) or not {"day", "rooms", "meetings"} <= set(data):
         raise InputError("a meeting_scheduling instance needs the keys 'day', 'rooms', 'meetings'")
-    day = []
+    day: list[tuple[int, int]] = []
     for i, span in enumerate(require_list(data["day"], "day", low=1)):
         if len(require_list(span, f"day[{i}]")) != 2:
             raise InputError(f"day[{i}] must hold an opening and a closing time")

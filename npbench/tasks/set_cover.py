@@ -118,7 +118,7 @@ def _uniform(params: Mapping[str, Any], rng: np.random.Generator) -> Cover:
 
 
 def _halving(params: Mapping[str, Any], rng: np.random.Generator) -> Cover:
-    """Two disjoint halves hide a small cover; traps of half, a quarter, ... of each tempt greedy."""
+    """Disjoint parts hide a small cover; traps of half, a quarter, ... of each tempt greedy."""
     m, count = _sizes(params, rng)
     parts = 2 if m < 10 or rng.random() < 0.5 else 3
     home = [e % parts for e in range(m)]
@@ -208,7 +208,9 @@ def draw(instance: Cover, style: "Style", size: int) -> "Picture":
         (f"S{j}", *("x" if mask >> e & 1 else "" for e in range(m)))
         for j, mask in enumerate(instance.masks)
     )
-    return table_picture([TablePanel(columns=("", *map(str, range(m))), rows=rows, size=size)], style)
+    return table_picture(
+        [TablePanel(columns=("", *map(str, range(m))), rows=rows, size=size)], style
+    )
 
 
 def _text(elements: tuple[int, int], subsets: tuple[int, int]) -> dict[str, Any]:
@@ -252,7 +254,7 @@ TASK: Task[Cover, list[int]] = Task(
             "Choose as few subsets as possible such that every element is in at least one chosen "
             "subset. Elements and subsets are numbered from 0."
         ),
-        picture="The picture shows a table: an x in row Sj and column e means that subset j holds element e.",
+        picture="The picture shows a table: an x in row Sj, column e: subset j holds element e.",
         output="A list of distinct subset numbers.",
         brief=(
             "Choose as few subsets as possible such that every element is in a chosen one. "

@@ -109,7 +109,7 @@ def random(instance: Numbers, rng: np.random.Generator) -> list[int]:
 
 
 def greedy(instance: Numbers, rng: np.random.Generator) -> list[int]:
-    """The smallest numbers first while they fit; where that misses the target, the trivial answer."""
+    """The smallest numbers first while they fit; if that misses the target, the trivial answer."""
     order = sorted(range(len(instance.numbers)), key=lambda i: (instance.numbers[i], i))
     rest = instance.target
     chosen: list[int] = []
@@ -160,7 +160,7 @@ def _solve(
 
 
 def flaw(instance: Numbers, _: Reference[list[int]]) -> str | None:
-    """The target is not the total; two subset sizes exist because the trivial answer is not best."""
+    """The target is not the total."""
     return "the target is the total" if instance.target == sum(instance.numbers) else None
 
 
@@ -233,7 +233,9 @@ def draw(instance: Numbers, style: "Style", size: int) -> "Picture":
     rows = tuple((str(i), str(number)) for i, number in enumerate(instance.numbers))
     tables = [
         TablePanel(columns=("position", "number"), rows=rows, size=size),
-        TablePanel(columns=("target",), rows=((str(instance.target),),), row_headers=False, size=size),
+        TablePanel(
+            columns=("target",), rows=((str(instance.target),),), row_headers=False, size=size
+        ),
     ]
     return table_picture(tables, style)
 

@@ -1,5 +1,6 @@
 """Travelling salesman: a short closed tour through all cities."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ class Cities:
 
 def tour_length(cities: Cities, tour: Sequence[int]) -> int:
     """Sum of the distances along a tour."""
-    return sum(cities.distances[u][v] for u, v in zip(tour, tour[1:], strict=False))
+    return sum(cities.distances[u][v] for u, v in itertools.pairwise(tour))
 
 
 def verify(cities: Cities, answer: object) -> Verdict:
@@ -143,7 +144,7 @@ def reference(cities: Cities, budget: Budget) -> Reference[Tour]:
     model.add_circuit([(u, v, arc) for (u, v), arc in zip(pairs, arcs, strict=True)])
     costs = [cities.distances[u][v] for u, v in pairs]
     model.minimize(cp_model.LinearExpr.weighted_sum(arcs, costs))
-    steps = set(zip(start, start[1:], strict=False))
+    steps = set(itertools.pairwise(start))
     hints = [(arc, int(pair in steps)) for pair, arc in zip(pairs, arcs, strict=True)]
     outcome = run(model, arcs, budget=budget, linearization_level=2, hint=hints)
     solution = None
@@ -280,7 +281,10 @@ def decode(data: Any) -> Cities:
         if len(points) != n or any(len(require_list(p, "coordinates")) != 2 for p in points):
             raise InputError(f"coordinates must hold {n} pairs")
         coordinates = tuple(
-            (require_int(x, "coordinates", low=-(10**9)), require_int(y, "coordinates", low=-(10**9)))
+            (
+                require_int(x, "coordinates", low=-(10**9)),
+                require_int(y, "coordinates", low=-(10**9)),
+            )
             for x, y in points
         )
     return Cities(tuple(tuple(row) for row in rows), coordinates)

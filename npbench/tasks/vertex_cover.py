@@ -3,11 +3,11 @@
 import numpy as np
 
 from npbench import families
+from npbench.branch_and_bound import maximum_clique
 from npbench.graph_tasks import EXAMPLE_GRAPH, PICTURE_OF_A_GRAPH, subset_task
 from npbench.graphs import Graph, member_mask, subset_problem
 from npbench.levels import graph_levels
 from npbench.packing import NODE_LIMIT
-from npbench.branch_and_bound import maximum_clique
 from npbench.prompts import Wording
 from npbench.references import EARLY_STOP, choose, prefer, run
 from npbench.task import Budget, Reference, Sense, Status, Verdict
