@@ -25,6 +25,7 @@ __all__ = [
     "preferential",
     "regular",
     "relabelled",
+    "size_range",
     "sparse",
     "weighted",
 ]
@@ -33,12 +34,15 @@ Params = Mapping[str, Any]
 Family = Callable[[Params, np.random.Generator], Graph]
 
 
-def draw_size(params: Params, name: str, rng: np.random.Generator) -> int:
-    """A size parameter: the number itself, or uniform over its (low, high), both included."""
+def size_range(params: Params, name: str) -> tuple[int, int]:
+    """The smallest and the largest value of a size parameter."""
     value = params[name]
-    if isinstance(value, int):
-        return value
-    low, high = value
+    return (value, value) if isinstance(value, int) else (value[0], value[1])
+
+
+def draw_size(params: Params, name: str, rng: np.random.Generator) -> int:
+    """A size parameter, uniform over its range, both ends included."""
+    low, high = size_range(params, name)
     return int(rng.integers(low, high + 1))
 
 

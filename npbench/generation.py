@@ -90,6 +90,8 @@ def customised(
     for name, value in params.items():
         if name not in task.limits:
             raise unknown_name(f"parameter of {task.name}", name, task.limits)
+        if isinstance(level.params.get(name), int) and not isinstance(value, int):
+            raise InputError(f"{name} of {task.name} takes one number, got {value[0]}-{value[1]}")
         problem = size_problem(task, name, value)
         if problem:
             raise InputError(problem)

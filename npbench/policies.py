@@ -31,6 +31,10 @@ def policy_replies(split: StoredSplit, solver: str) -> Iterator[dict[str, Any]]:
         InputError: If the solver is unknown.
     """
     _check(solver)
+    return _replies(split, solver)
+
+
+def _replies(split: StoredSplit, solver: str) -> Iterator[dict[str, Any]]:
     given: Mapping[str, Any] = split.manifest["parameters"]["params"]
     params = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     columns = tuple(name for name in COLUMNS if name not in ("image", "layout", "prompt"))

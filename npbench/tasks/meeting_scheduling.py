@@ -9,7 +9,7 @@ import numpy as np
 from npbench.answers import Shape
 from npbench.canonical import class_key as structure_key
 from npbench.errors import InputError
-from npbench.families import draw_size
+from npbench.families import draw_size, size_range
 from npbench.graphs import require_int, require_list
 from npbench.levels import make_levels
 from npbench.prompts import Wording
@@ -281,15 +281,15 @@ def _short_day(rng: np.random.Generator, count: int) -> tuple[tuple[int, int], .
 def _few_rooms(params: Mapping[str, Any], rng: np.random.Generator) -> Meetings:
     """Fewer rooms than wanted, on a short day."""
     rooms = rng.integers(3, 8, size=int(rng.integers(1, 3))).tolist()
-    day = _short_day(rng, params["num_meetings"][1])
+    day = _short_day(rng, size_range(params, "num_meetings")[1])
     return _drawn(params, rng, rooms=rooms, largest=params["largest"], day=day)
 
 
 def _busy_people(params: Mapping[str, Any], rng: np.random.Generator) -> Meetings:
     """Enough rooms, but few people who are in many meetings."""
     rooms = [params["largest"] + int(extra) for extra in rng.integers(0, 3, size=3)]
-    fewer = {**params, "num_attendees": max(3, params["num_attendees"][0] - 1)}
-    day = _short_day(rng, params["num_meetings"][1])
+    fewer = {**params, "num_attendees": max(3, size_range(params, "num_attendees")[0] - 1)}
+    day = _short_day(rng, size_range(params, "num_meetings")[1])
     return _drawn(fewer, rng, rooms=rooms, largest=params["largest"], day=day)
 
 
@@ -301,7 +301,7 @@ def _one_large_room(params: Mapping[str, Any], rng: np.random.Generator) -> Meet
 
 def _long_meetings(params: Mapping[str, Any], rng: np.random.Generator) -> Meetings:
     """Long and short meetings on a whole day with few rooms."""
-    rooms = rng.integers(3, 7, size=1 + (params["num_meetings"][1] > 8)).tolist()
+    rooms = rng.integers(3, 7, size=1 + (size_range(params, "num_meetings")[1] > 8)).tolist()
     return _drawn(
         params,
         rng,
