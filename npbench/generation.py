@@ -82,7 +82,7 @@ def size_problem(task: Task[Any, Any], name: str, value: int | tuple[int, int]) 
 def customised(
     task: Task[Any, Any], level: Level, params: Mapping[str, int | tuple[int, int]]
 ) -> Level:
-    """The level with other sizes.
+    """The level with other sizes, and then without its share of greedy-hard draws.
 
     Raises:
         InputError: If the task has no such parameter or the size is out of range.
@@ -95,7 +95,9 @@ def customised(
         problem = size_problem(task, name, value)
         if problem:
             raise InputError(problem)
-    return replace(level, params={**level.params, **params}) if params else level
+    if not params:
+        return level
+    return replace(level, params={**level.params, **params}, hard_share=0.0)
 
 
 def draw_instance(

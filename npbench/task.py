@@ -63,7 +63,7 @@ class Verdict:
 class Budget:
     """How long a reference may search: CP-SAT's deterministic time, never the clock."""
 
-    deterministic_time: float = 4.0
+    deterministic_time: float = 2.0
     """Limit in deterministic units (one is roughly one to three seconds of one core)."""
     seed: int = 0
     """CP-SAT's random seed."""
