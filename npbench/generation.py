@@ -159,7 +159,10 @@ def draw_instance(
                 continue
             for name in ("random", "heuristic"):
                 purpose = instance_rng(**identity, purpose=name)
-                floors[name] = _floor(task, instance, name, purpose)
+                solution = task.solvers[name](instance, purpose)
+                floors[name] = _objective(task, instance, name, solution)
+                if better(task.sense, floors[name], best.objective):
+                    best = _improved(task, best, floors[name], solution)
             return Drawn(instance, family, key, best, floors, hard, draws)
     rule, count = refusals.most_common(1)[0]
     raise GenerationError(
@@ -174,17 +177,30 @@ def _cheap_check(task: Task[Any, Any], instance: Any) -> tuple[str | None, dict[
         version="", task=task.name, level="", params={}, split="", seed=0, index=0, purpose="floor"
     )
     try:
-        return None, {name: _floor(task, instance, name, rng) for name in ("trivial", "greedy")}
+        return None, {
+            name: _objective(task, instance, name, task.solvers[name](instance, rng))
+            for name in ("trivial", "greedy")
+        }
     except NoSolutionError as error:
         return str(error), {}
 
 
-def _floor(task: Task[Any, Any], instance: Any, name: str, rng: Any) -> int:
-    """Objective of one floor's solution, which the verifier must accept."""
-    verdict = task.verify(instance, task.solvers[name](instance, rng))
+def _objective(task: Task[Any, Any], instance: Any, name: str, solution: Any) -> int:
+    """Objective of a solver's solution, which the verifier must accept."""
+    verdict = task.verify(instance, solution)
     if not verdict.feasible or verdict.objective is None:
         raise AssertionError(f"the {name} floor of {task.name} is infeasible: {verdict.reason}")
     return verdict.objective
+
+
+def _improved(
+    task: Task[Any, Any], best: Reference[Any], objective: int, solution: Any
+) -> Reference[Any]:
+    """An unproven reference replaced by a floor's better solution."""
+    if best.status is Status.OPTIMAL:
+        raise AssertionError(f"a floor of {task.name} beats a proven optimum")
+    status = Status.OPTIMAL if objective == best.bound else Status.FEASIBLE
+    return Reference(solution, objective, best.bound, status)
 
 
 def _costly_check(

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -92,3 +93,40 @@ def test_the_wheel_names_its_packages_one_by_one():
 
 def test_no_test_folder_is_a_package():
     assert not list((ROOT / "tests").rglob("__init__.py"))
+
+
+@pytest.fixture(scope="module")
+def unpacked_wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    (wheel,) = folder.glob("npbench-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+def test_the_wheel_draws_and_verifies_without_the_checkout(unpacked_wheel, tmp_path):
+    code = (
+        "import npbench, json\n"
+        f"assert npbench.__file__.startswith({str(unpacked_wheel)!r}), npbench.__file__\n"
+        "row = npbench.load('nano', 'nano', 'train', 1, tasks=['tsp'])[0]\n"
+        "assert row.image.startswith(b'\\x89PNG')\n"
+        "from npbench.demo_page import write_page\n"
+        "from jinja2 import Environment, PackageLoader\n"
+        "Environment(loader=PackageLoader('npbench', 'templates')).get_template('demo.html')\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(unpacked_wheel), "OMP_NUM_THREADS": "1"},
+        check=True,
+    )
+
+
+def test_the_wheel_holds_the_four_packages_types_and_licences(unpacked_wheel):
+    for package in PACKAGES:
+        assert (unpacked_wheel / package / "py.typed").is_file()
+    licences = {path.name for path in unpacked_wheel.rglob("*licenses*/**/LICENSE*")}
+    assert licences
+    assert not (unpacked_wheel / "tests").exists()
