@@ -22,6 +22,7 @@ SCORE_COLUMNS = (
     "instance_id",
     "task",
     "group",
+    "level",
     "instance",
     "reference_objective",
     "reference_status",
@@ -37,6 +38,7 @@ class Question:
     instance_id: str
     task: Task[Any, Any]
     group: str
+    level: str
     instance: Any
     reference: int
     """The objective that ratios are relative to."""
@@ -66,6 +68,7 @@ class Question:
             instance_id=row["instance_id"],
             task=task,
             group=row["group"],
+            level=row["level"],
             instance=task.decode(json.loads(row["instance"])),
             reference=floors["heuristic" if heuristic else "reference"],
             optimum=row["reference_objective"] if row["reference_status"] == "optimal" else None,
@@ -117,6 +120,8 @@ class _TaskResult:
     summary: dict[str, Any]
 
 
+_Graded = tuple[Question, list[Answer]]
+
 METRICS = ("sr", "qr", "sr_at_k", "qr_at_k", "acc", "acc_at_k")
 
 
@@ -134,30 +139,41 @@ def score(
         progress: Called after each question with the number done.
 
     Returns:
-        ``overall``, ``groups`` and ``tasks`` as the formats page describes them.
+        ``overall``, ``groups``, ``tasks``, and ``levels`` with an overall row for each level.
     """
-    by_task: defaultdict[str, list[tuple[Question, list[Answer]]]] = defaultdict(list)
+    graded: list[_Graded] = []
     for number, question in enumerate(questions, 1):
         answers = [grade(question, reply) for reply in replies[question.id]]
-        by_task[question.task.name].append((question, answers))
+        graded.append((question, answers))
         if progress:
             progress(number)
+    result = _averages(graded)
+    levels = dict.fromkeys(question.level for question in questions)
+    result["levels"] = {
+        level: _averages([row for row in graded if row[0].level == level])["overall"]
+        for level in levels
+    }
+    return result
+
+
+def _averages(graded: Sequence[_Graded]) -> dict[str, Any]:
+    """Tasks, groups and overall of graded questions."""
+    by_task: defaultdict[str, list[_Graded]] = defaultdict(list)
+    for row in graded:
+        by_task[row[0].task.name].append(row)
     results = {name: _task_result(rows) for name, rows in by_task.items()}
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for name, rows in by_task.items():
         groups[rows[0][0].group].append(name)
-    group_rows = {
-        group: _combined([[results[name] for name in names]]) for group, names in groups.items()
-    }
-    overall = _combined([[results[name] for name in names] for names in groups.values()])
+    by_group = {group: [results[name] for name in names] for group, names in groups.items()}
     return {
-        "overall": overall,
-        "groups": group_rows,
+        "overall": _combined(list(by_group.values())),
+        "groups": {group: _combined([members]) for group, members in by_group.items()},
         "tasks": {name: result.summary for name, result in results.items()},
     }
 
 
-def _task_result(rows: Sequence[tuple[Question, list[Answer]]]) -> _TaskResult:
+def _task_result(rows: Sequence[_Graded]) -> _TaskResult:
     names = [question.instance_id for question, _ in rows]
     values: dict[str, list[float]] = {
         "sr": [float(np.mean([a.feasible for a in answers])) for _, answers in rows],

@@ -56,6 +56,10 @@ def score_table(result: dict[str, Any], *, title: str) -> None:
     columns += FLOOR_NAMES[:-1]
     rows = [_row(name, row, several=several) for name, row in result["tasks"].items()]
     rows += [_row(rf"\[{name}]", row, several=several) for name, row in result["groups"].items()]
+    if len(result["levels"]) > 1:
+        rows += [
+            _row(f"level {name}", row, several=several) for name, row in result["levels"].items()
+        ]
     rows.append(_row("overall", result["overall"], several=several))
     print_table(f"{title}; the last four columns are the QR of the floors", columns, rows)
     for name, row in result["tasks"].items():

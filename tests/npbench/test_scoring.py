@@ -21,6 +21,7 @@ def row(name, *, task="vertex_cover", group="covering", instance=TRIANGLE, best=
         "instance_id": name,
         "task": task,
         "group": group,
+        "level": "l1",
         "instance": json.dumps(instance),
         "reference_objective": best,
         "reference_status": "optimal",
@@ -134,6 +135,16 @@ def test_the_overall_score_is_the_mean_of_groups_of_the_means_of_tasks():
     assert result["overall"]["qr"] == pytest.approx((0.75 + 2 / 3) / 2)
     assert result["overall"]["sr"] == pytest.approx((0.75 + 1) / 2)
     assert result["overall"]["n"] == 4
+
+
+def test_each_level_has_an_overall_row_of_its_own():
+    questions = [Question.from_row(row("a")), Question.from_row(row("b", level="l2"))]
+    result = score(questions, {"a": ["Answer: [0, 2]"], "b": ["Answer: [0, 1, 2]"]})
+    assert {level: cell["qr"] for level, cell in result["levels"].items()} == {
+        "l1": 1.0,
+        "l2": pytest.approx(2 / 3),
+    }
+    assert result["overall"]["qr"] == pytest.approx((1 + 2 / 3) / 2)
 
 
 def test_rows_of_one_instance_are_one_cluster():
