@@ -82,7 +82,7 @@ def read_json(path: Path) -> Any:
 
 def echo_cases(
     path: Path, handle: Callable[[dict[str, Any]], dict[str, Any]], *, failed: dict[str, Any]
-) -> int:
+) -> None:
     """Print one JSON line for every line of a JSONL file; a bad line never stops the rest.
 
     Args:
@@ -90,8 +90,8 @@ def echo_cases(
         handle: Gives the fields of a case's line.
         failed: The fields of a line whose case is bad, besides ``error``.
 
-    Returns:
-        The exit code: 1 where a case was bad, else 0.
+    Raises:
+        click.exceptions.Exit: With code 1, at the end, where a case was bad.
     """
     code = 0
     try:
@@ -110,14 +110,17 @@ def echo_cases(
                 click.echo(json.dumps({"id": name, **fields}))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    return code
+    if code:
+        raise click.exceptions.Exit(code)
 
 
 def _case(raw: bytes) -> dict[str, Any]:
     try:
         case = json.loads(raw)
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8: {error.reason}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"no JSON: {error}") from None
     if not isinstance(case, dict):
-        raise InputError("no JSON object")
+        raise InputError(f"no JSON object but {type(case).__name__}")
     return case

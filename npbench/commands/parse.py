@@ -37,6 +37,6 @@ def parse_case(case: dict[str, Any]) -> dict[str, Any]:
 
 @click.command(short_help="Read the answers of replies.")
 @click.option("--cases", type=click.Path(path_type=Path), required=True, help="JSONL of cases.")
-def command(cases: Path) -> int:
+def command(cases: Path) -> None:
     """Print {"id", "parsed", "answer"} for every {"id", "task", "reply"} of a JSONL file."""
-    return echo_cases(cases, parse_case, failed={"parsed": False, "answer": None})
+    echo_cases(cases, parse_case, failed={"parsed": False, "answer": None})
