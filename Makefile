@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: install demo test test-slow lint format clean
+.PHONY: install demo test test-slow test-oracles compare-graders golden lint format clean
 .DEFAULT_GOAL := test
 
 install: $(VENV)/.installed
@@ -26,6 +26,22 @@ demo: install
 
 test: install lint
 	$(BIN)/python -m pytest -n auto
+
+# Agreement with TRL and verl, each in an environment of its own.
+test-oracles:
+	set -euo pipefail; for lib in trl verl; do \
+	  test -x .venv-oracles-$$lib/bin/python || $(PYTHON) -m venv .venv-oracles-$$lib; \
+	  .venv-oracles-$$lib/bin/python -m pip install --quiet -r requirements/oracles-$$lib.txt; \
+	  PYTHONPATH=. .venv-oracles-$$lib/bin/python -m pytest -o addopts=--import-mode=importlib -rP tests/trainers/oracles/test_$$lib.py; \
+	done
+
+# Our grading beside Math-Verify's and mathruler's on the handed cases, and answers a second.
+compare-graders: install
+	$(BIN)/python tests/performance/grading_compare.py --show
+	$(BIN)/python tests/performance/grading.py
+
+golden: install
+	$(BIN)/python tests/npbench/golden/regenerate.py
 
 test-slow: install
 	$(BIN)/python -m pytest -n auto -m slow
