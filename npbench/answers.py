@@ -33,23 +33,31 @@ class Shape(StrEnum):
 
 
 _WIDE = str.maketrans(
-    "［］【】（）〔〕，、；：０１２３４５６７８９－−“”‘’＂＇\u00a0\u2009\u202f\u3000\ufeff",
-    "[][]()[],,;:0123456789--\"\"''\"'     ",
+    "［］【】（）〔〕，、；：０１２３４５６７８９－−“”‘’＂＇\u00a0\u2009\u202f\u3000",
+    "[][]()[],,;:0123456789--\"\"''\"'    ",
+    "\ufeff\u200b\u2060",
 )
 _THINK = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>|(◁/?)think▷", re.IGNORECASE)
 _MARKER = re.compile(
     r"(?<![a-z])answers?[*_`\"'\s]{0,8}(?:is[*_`\"'\s]{0,8})?:|答案[*_`\s]{0,8}(?:是|为)?[*_`\s]{0,8}:"
-    r"|<answer>|\\(?:boxed|fbox)\s{0,4}\{",
-    re.IGNORECASE,
+    r"|<answer>|\\(?:boxed|fbox)\s{0,4}\{|<\|begin_of_box\|>"
+    r"|^[ \t#*_>]{0,12}(?:final[ ]{1,4})?answer[ \t#*_]{0,8}$",
+    re.IGNORECASE | re.MULTILINE,
 )
-_NOISE = re.compile(r"\\(?:left|right|big[lr]?|,|;|!|:| )|<\|[a-z_]{1,30}\|>|[*`$]", re.IGNORECASE)
+_NOISE = re.compile(
+    r"\\(?:(?:left|right|big[lr]?)(?![a-z])|,|;|!|:| )|<\|[a-z_]{1,30}\|>|[*`$]", re.IGNORECASE
+)
+_MATH_OPEN = re.compile(r"\\\[\s{0,9}\[|\\\[")
+_MATH_CLOSE = re.compile(r"\]\s{0,9}\\\]|\\\]")
 _ARROW = r"(?:-{1,3}>|={1,2}>|[→⇒➔➜⟶]|\\(?:long)?(?:right)?(?:to|arrow)(?![a-z]))"
 _WORD = r"(?:vertex|vertices|node|city|cities|item|index|position|subset|set|meeting|room|[vncs])"
-_NAME = rf"(?:{_WORD}[\s_#]{{0,3}})?"
+_NAME = rf"(?:{_WORD}(?:-|[\s_#]{{0,3}}))?"
 _ITEM = rf"[\"']?{_NAME}[\"']?(?P<number>[+-]?[0-9]+)[\"']?"
-_STEP = rf"[\"']?{_NAME}[\"']?[0-9]{{1,{_MAX_DIGITS}}}[\"']?"
-_CHAIN = re.compile(rf"{_STEP}(?:\s*{_ARROW}\s*{_STEP})+(?P<cut>\s*{_ARROW})?", re.IGNORECASE)
-_NUMBER = re.compile(r"[0-9]+")
+_STEP = rf"[\"']?{_NAME}[\"']?(?P<number>[0-9]+)[\"']?"
+_ARROWS = re.compile(_ARROW, re.IGNORECASE)
+_FIRST_STEP = re.compile(rf"(?:^|(?<=[\s:(\[])){_STEP}\s*$", re.IGNORECASE)
+_MIDDLE_STEP = re.compile(rf"\s*{_STEP}\s*", re.IGNORECASE)
+_LAST_STEP = re.compile(rf"\s*{_STEP}(?![\w/⁄]|\.\w)", re.IGNORECASE)
 _SIMPLE = re.compile(r"\[([0-9,\s]*)\]")
 _TOKEN = re.compile(
     rf"\s*(?:(?P<open>[\[(])|(?P<close>[\])])|(?P<comma>[,;])|(?P<arrow>{_ARROW})|{_ITEM})",
@@ -88,18 +96,40 @@ def parse_answer(reply: str, *, shape: Shape) -> list[int] | list[list[int]]:
         simple = _SIMPLE.search(text)
         if simple is not None and not re.search(r"[\[(>→⇒➔➜⟶\\]", text[: simple.start()]):
             return _numbers(simple.group(1))
-    text = _NOISE.sub(" ", text)
-    chain = _CHAIN.search(text) if shape is Shape.PATH else None
+    text = _MATH_CLOSE.sub("]", _MATH_OPEN.sub("[", _NOISE.sub(" ", text)))
     start = text.find("[")
-    if start < 0 and chain is None:
+    arrow = _ARROWS.search(text) if shape is Shape.PATH else None
+    if arrow is not None and (start < 0 or arrow.start() < start):
+        return _chain(text)
+    before = text[: max(start, 0)].rstrip()
+    if start < 0:
         start = text.find("(")
-    if chain is not None and (start < 0 or chain.start() < start):
-        if chain.group("cut"):
-            raise ParseError("the chain of arrows is cut off")
-        return _checked(_NUMBER.findall(chain.group()))
+    elif shape is Shape.NESTED and before.endswith("("):
+        start = len(before) - 1
     if start < 0:
         raise ParseError("no list behind the answer marker")
     return _scan(text, start, shape)
+
+
+def _chain(text: str) -> list[int]:
+    """The numbers that the first arrows of ``text`` join; whatever follows the chain is prose."""
+    arrows = list(_ARROWS.finditer(text))
+    first = _FIRST_STEP.search(text[: arrows[0].start()])
+    if first is None:
+        raise ParseError("no number stands before the first arrow")
+    digits = [first.group("number")]
+    ends = [arrow.start() for arrow in arrows[1:]] + [len(text)]
+    for arrow, end in zip(arrows, ends, strict=True):
+        part = text[arrow.end() : end]
+        step = _MIDDLE_STEP.fullmatch(part) if end < len(text) else None
+        if step is None:
+            step = _LAST_STEP.match(part)
+            if step is None:
+                raise ParseError("the chain of arrows is cut off or holds no number at a step")
+            digits.append(step.group("number"))
+            break
+        digits.append(step.group("number"))
+    return _checked(digits)
 
 
 def _without_thinking(reply: str) -> str:
@@ -144,7 +174,7 @@ def _scan(text: str, start: int, shape: Shape) -> list[int] | list[list[int]]:
     nested = shape is Shape.NESTED
     flat: list[int] = []
     rows: list[list[int]] = []
-    depth = 0
+    open_brackets: list[str] = []
     filled = False  # an entry stands since the last opening or comma
     position = start
     while True:
@@ -154,19 +184,21 @@ def _scan(text: str, start: int, shape: Shape) -> list[int] | list[list[int]]:
             raise ParseError(f"not an integer: {rest!r}" if rest else "the list is cut off")
         position = token.end()
         kind = token.lastgroup
+        depth = len(open_brackets)
         if kind == "open":
-            depth += 1
-            if depth > (2 if nested else 1):
+            open_brackets.append(token.group("open"))
+            if depth == (2 if nested else 1):
                 raise ParseError(f"the list is nested deeper than this {shape} answer may be")
             if filled:
                 raise ParseError("a comma is missing between two entries")
-            if depth == 2:
+            if depth == 1:
                 rows.append([])
             filled = False
         elif kind == "close":
-            depth -= 1
+            if open_brackets.pop() + token.group("close") not in ("[]", "()"):
+                raise ParseError("a bracket is closed by one of another kind")
             filled = True
-            if depth == 0:
+            if depth == 1:
                 return rows if nested else flat
         elif kind == "number":
             digits = token.group("number")
@@ -187,8 +219,7 @@ def _scan(text: str, start: int, shape: Shape) -> list[int] | list[list[int]]:
 
 
 def _signed(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
-        raise ParseError(f"a number of {len(digits)} digits; at most {_MAX_DIGITS} are read")
+    _checked([digits.lstrip("+-")])
     return int(digits)
 
 

@@ -16,7 +16,7 @@ class CliqueSearch:
         self._masks = [
             sum(1 << position[other] for other in graph.neighbours[vertex]) for vertex in order
         ]
-        self._best: list[int] = []
+        self._best: list[int] = [0] if order else []
         self._nodes_left = node_limit
         self.proven = True
 

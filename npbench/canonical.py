@@ -18,7 +18,8 @@ from npbench.rng import digest
 __all__ = ["class_key"]
 
 _EXACT_NODES = 8
-_MAX_LEAVES = 256
+_MAX_WORK = 6000
+"""Leaves times nodes of the exact search beyond eight nodes."""
 
 Adjacency = Sequence[Mapping[int, int]]
 
@@ -43,7 +44,8 @@ def class_key(attributes: Sequence[Any], adjacency: Adjacency, *, header: object
     """
     order = {text: rank for rank, text in enumerate(sorted({digest(a) for a in attributes}))}
     colours = _refine([order[digest(a)] for a in attributes], adjacency)
-    limit = 10**9 if len(attributes) <= _EXACT_NODES else _MAX_LEAVES
+    small = len(attributes) <= _EXACT_NODES
+    limit = 10**9 if small else _MAX_WORK // len(attributes)
     try:
         form: object = _search(colours, adjacency, [limit])
         named = sorted((colours[v], digest(a)) for v, a in enumerate(attributes))

@@ -25,7 +25,7 @@ def split_verdict(graph: WeightedGraph, answer: object, *, balanced: bool) -> Ve
     if not isinstance(answer, (list, tuple)):
         return Verdict(False, reason="the answer is no list of two sides", rule="shape")
     if len(answer) != 2:
-        reason = f"the answer has {len(answer)} parts, two sides are expected"
+        reason = f"{len(answer)} parts instead of two sides"
         return Verdict(False, reason=reason, rule="shape")
     for side in answer:
         problem = subset_problem(side, n, "vertex")

@@ -17,6 +17,7 @@ __all__ = [
     "member_mask",
     "require_int",
     "require_list",
+    "shown",
     "subset_problem",
 ]
 
@@ -134,13 +135,29 @@ def subset_problem(answer: object, size: int, noun: str) -> tuple[str, str] | No
     seen: set[int] = set()
     for entry in answer:
         if type(entry) is not int:
-            return f"the answer holds {str(entry)[:40]!r}, which is no integer", "type"
+            return f"the answer holds {shown(entry)}, which is no integer", "type"
         if not 0 <= entry < size:
-            return f"{noun} {entry} does not exist (0 to {size - 1})", "range"
+            return f"{noun} {shown(entry)} does not exist (0 to {size - 1})", "range"
         if entry in seen:
             return f"{noun} {entry} appears twice", "duplicate"
         seen.add(entry)
     return None
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: short, whatever its size or depth.
+
+    Example:
+        >>> shown(7), shown("seven"), shown([[7]]), shown(10**99)
+        ('7', "'seven'", 'a list', 'an integer of 329 bits')
+    """
+    if isinstance(value, int) and value.bit_length() > 96:
+        return f"an integer of {value.bit_length()} bits"
+    if value is None or isinstance(value, (bool, int, float)):
+        return str(value)
+    if isinstance(value, str):
+        return repr(value[:40])
+    return f"a {type(value).__name__}"
 
 
 def member_mask(vertices: Iterable[int]) -> int:
@@ -154,16 +171,16 @@ def member_mask(vertices: Iterable[int]) -> int:
 def require_int(value: object, name: str, *, low: int, high: int = 10**12) -> int:
     """``value`` if it is an integer in [low, high], else an InputError that names it."""
     if type(value) is not int:
-        raise InputError(f"{name} must be an integer, got {str(value)[:60]!r}")
+        raise InputError(f"{name} must be an integer, got {shown(value)}")
     if not low <= value <= high:
-        raise InputError(f"{name} must lie in [{low}, {high}], got {value}")
+        raise InputError(f"{name} must lie in [{low}, {high}], got {shown(value)}")
     return value
 
 
 def require_list(value: object, name: str, *, low: int = 0) -> Sequence[Any]:
     """``value`` if it is a list of at least ``low`` entries, else an InputError that names it."""
     if not isinstance(value, (list, tuple)):
-        raise InputError(f"{name} must be a list, got {str(value)[:60]!r}")
+        raise InputError(f"{name} must be a list, got {shown(value)}")
     if len(value) < low:
         raise InputError(f"{name} must hold at least {low} entries, got {len(value)}")
     return value
@@ -172,7 +189,7 @@ def require_list(value: object, name: str, *, low: int = 0) -> Sequence[Any]:
 def _raw_edges(data: Any, width: int) -> tuple[int, list[tuple[int, ...]]]:
     """Vertex count and validated rows of ``edges``, smaller vertex first, sorted."""
     if not isinstance(data, dict):
-        raise InputError(f"a graph instance must be an object, got {str(data)[:60]!r}")
+        raise InputError(f"a graph instance must be an object, got {shown(data)}")
     missing = [key for key in ("num_vertices", "edges") if key not in data]
     if missing:
         raise InputError(f"a graph instance needs the key {missing[0]!r}")

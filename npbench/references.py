@@ -86,7 +86,8 @@ def choose(
     """
     start = objective(fallback)
     if outcome.values is None or solution is None:
-        return Reference(fallback, start, trivial_bound, Status.FEASIBLE)
+        known = Status.OPTIMAL if start == trivial_bound else Status.FEASIBLE
+        return Reference(fallback, start, trivial_bound, known)
     value = objective(solution)
     if outcome.optimal:
         return Reference(solution, value, value, Status.OPTIMAL)

@@ -16,7 +16,7 @@ from npbench.graph_tasks import (
     encode_graph,
     graph_class_key,
 )
-from npbench.graphs import Graph, decode_graph
+from npbench.graphs import Graph, decode_graph, shown
 from npbench.levels import graph_levels
 from npbench.prompts import Wording
 from npbench.references import EARLY_STOP, choose, run
@@ -34,14 +34,17 @@ def verify(graph: Graph, answer: object) -> Verdict:
     if not isinstance(answer, (list, tuple)):
         return Verdict(False, reason="the answer is no list of colours", rule="shape")
     for vertex, colour in enumerate(answer):
-        if type(colour) is not int or colour < 0:
-            reason = f"vertex {vertex} has colour {str(colour)[:40]!r}, no non-negative integer"
+        if type(colour) is not int:
+            reason = f"vertex {vertex} has colour {shown(colour)}, which is no integer"
             return Verdict(False, reason=reason, rule="type")
+        if colour < 0:
+            reason = f"vertex {vertex} has colour {shown(colour)}, which is negative"
+            return Verdict(False, reason=reason, rule="range")
     if len(answer) != n:
         return Verdict(False, reason=f"{len(answer)} colours for {n} vertices", rule="length")
     for u, v in graph.edges:
         if answer[u] == answer[v]:
-            reason = f"edge {u}-{v} has both ends in colour {answer[u]}"
+            reason = f"edge {u}-{v} has both ends in colour {shown(answer[u])}"
             return Verdict(False, reason=reason, rule="edge_conflict")
     return Verdict(True, objective=len(set(answer)))
 

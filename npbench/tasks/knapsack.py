@@ -12,7 +12,7 @@ from npbench.families import draw_size
 from npbench.graphs import require_int, require_list, subset_problem
 from npbench.levels import make_levels
 from npbench.prompts import Wording
-from npbench.references import choose, run
+from npbench.references import EARLY_STOP, choose, run
 from npbench.rng import digest
 from npbench.solutions import canonical_set, set_distance
 from npbench.task import Budget, Reference, Sense, Task, Verdict
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from npbench.rendering.styles import Style
 
 __all__ = ["TASK", "Items"]
+
+MAX_TABLE = 20_000_000
+"""Cells of the largest table of the dynamic programme: capacity times items."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,9 @@ def greedy(instance: Items, _: np.random.Generator) -> list[int]:
 
 
 def heuristic(instance: Items, rng: np.random.Generator) -> list[int]:
-    """OR-Tools' knapsack solver (dynamic programming), which is exact."""
+    """OR-Tools' knapsack solver (dynamic programming); CP-SAT stopped early for huge capacities."""
+    if instance.capacity * len(instance.weights) > MAX_TABLE:
+        return _solve(instance, EARLY_STOP, hint=False).solution
     from ortools.algorithms.python import knapsack_solver
 
     solver = knapsack_solver.KnapsackSolver(
@@ -90,6 +95,10 @@ def heuristic(instance: Items, rng: np.random.Generator) -> list[int]:
 
 def reference(instance: Items, budget: Budget) -> Reference[list[int]]:
     """CP-SAT with one inequality and the greedy choice as a hint."""
+    return _solve(instance, budget, hint=True)
+
+
+def _solve(instance: Items, budget: Budget, *, hint: bool) -> Reference[list[int]]:
     from ortools.sat.python import cp_model
 
     start = greedy(instance, np.random.default_rng(0))
@@ -98,7 +107,8 @@ def reference(instance: Items, budget: Budget) -> Reference[list[int]]:
     total = cp_model.LinearExpr.weighted_sum
     model.add(total(chosen, list(instance.weights)) <= instance.capacity)
     model.maximize(total(chosen, list(instance.values)))
-    hints = [(variable, int(i in set(start))) for i, variable in enumerate(chosen)]
+    members = set(start)
+    hints = [(variable, int(i in members)) for i, variable in enumerate(chosen)] if hint else None
     outcome = run(model, chosen, budget=budget, linearization_level=1, hint=hints)
     solution = None
     if outcome.values is not None:

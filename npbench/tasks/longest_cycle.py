@@ -18,7 +18,7 @@ from npbench.graph_tasks import (
     encode_graph,
     graph_class_key,
 )
-from npbench.graphs import Graph, decode_graph
+from npbench.graphs import Graph, decode_graph, shown
 from npbench.levels import graph_levels
 from npbench.prompts import Wording
 from npbench.references import EARLY_STOP, choose, run
@@ -37,16 +37,14 @@ def verify(graph: Graph, answer: object) -> Verdict:
         return Verdict(False, reason="the answer is no list of vertex numbers", rule="shape")
     for entry in answer:
         if type(entry) is not int:
-            reason = f"the answer holds {str(entry)[:40]!r}, which is no integer"
+            reason = f"the answer holds {shown(entry)}, which is no integer"
             return Verdict(False, reason=reason, rule="type")
         if not 0 <= entry < n:
             return Verdict(
-                False, reason=f"vertex {entry} does not exist (0 to {n - 1})", rule="range"
+                False, reason=f"vertex {shown(entry)} does not exist (0 to {n - 1})", rule="range"
             )
     if len(answer) < 4:
-        reason = (
-            f"a cycle has at least 3 vertices and returns to its start, got {len(answer)} stops"
-        )
+        reason = f"{len(answer)} entries; a cycle has at least 3 vertices and returns to its start"
         return Verdict(False, reason=reason, rule="too_short")
     if answer[0] != answer[-1]:
         reason = f"the walk starts at {answer[0]} and ends at {answer[-1]}"

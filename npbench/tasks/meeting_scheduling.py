@@ -10,7 +10,7 @@ from npbench.answers import Shape
 from npbench.canonical import class_key as structure_key
 from npbench.errors import InputError
 from npbench.families import draw_size, size_range
-from npbench.graphs import require_int, require_list
+from npbench.graphs import require_int, require_list, shown
 from npbench.levels import make_levels
 from npbench.prompts import Wording
 from npbench.references import EARLY_STOP, choose, run
@@ -43,11 +43,11 @@ def verify(instance: Meetings, answer: object) -> Verdict:
     placed: dict[int, tuple[int, int, int]] = {}
     for row in answer:
         if not isinstance(row, (list, tuple)) or len(row) != 3:
-            reason = f"{str(row)[:40]!r} is not of the form [meeting, room, start]"
+            reason = f"the answer holds {shown(row)}, not of the form [meeting, room, start]"
             return Verdict(False, reason=reason, rule="shape")
         for entry in row:
             if type(entry) is not int:
-                reason = f"the answer holds {str(entry)[:40]!r}, which is no integer"
+                reason = f"the answer holds {shown(entry)}, which is no integer"
                 return Verdict(False, reason=reason, rule="type")
         meeting, room, start = row
         reason, rule = _misplaced(instance, meeting, room, start)
@@ -74,12 +74,18 @@ def verify(instance: Meetings, answer: object) -> Verdict:
 def _misplaced(instance: Meetings, meeting: int, room: int, start: int) -> tuple[str, str]:
     """Why one row is wrong by itself, with the rule's name; empty where it is right."""
     if not 0 <= meeting < len(instance.durations):
-        return f"meeting {meeting} does not exist (0 to {len(instance.durations) - 1})", "range"
+        return (
+            f"meeting {shown(meeting)} does not exist (0 to {len(instance.durations) - 1})",
+            "range",
+        )
     if not 0 <= room < len(instance.capacities):
-        return f"room {room} does not exist (0 to {len(instance.capacities) - 1})", "range"
+        return f"room {shown(room)} does not exist (0 to {len(instance.capacities) - 1})", "range"
     end = start + instance.durations[meeting]
     if not any(opens <= start and end <= closes for opens, closes in instance.day):
-        return f"meeting {meeting} from {start} to {end} is outside the opening times", "closed"
+        return (
+            f"meeting {meeting} from {shown(start)} to {shown(end)} is outside the opening times",
+            "closed",
+        )
     people = len(instance.attendees[meeting])
     if people > instance.capacities[room]:
         return (
@@ -392,8 +398,8 @@ def describe(instance: Meetings) -> str:
 
 
 def draw(instance: Meetings, style: "Style", size: int) -> "Picture":
-    """Three tables: opening times, rooms, meetings."""
-    from npbench.pictures import table_picture
+    """Three tables: opening times, rooms, meetings; a timeline of the opening times above."""
+    from npbench.pictures import schedule_picture
     from npbench.rendering.panels import TablePanel
 
     day = tuple((str(opens), str(closes)) for opens, closes in instance.day)
@@ -409,7 +415,7 @@ def draw(instance: Meetings, style: "Style", size: int) -> "Picture":
         TablePanel(columns=("room", "capacity"), rows=rooms, size=size),
         TablePanel(columns=("meeting", "duration", "attendees"), rows=meetings, size=size),
     ]
-    return table_picture(tables, style)
+    return schedule_picture(instance.day, tables, style, size)
 
 
 def _level(meetings: tuple[int, int], people: tuple[int, int], largest: int) -> dict[str, Any]:
@@ -462,7 +468,10 @@ TASK: Task[Meetings, Schedule] = Task(
             "meeting may start in the minute in which another one ends. Times are minutes from "
             "midnight; meetings, rooms and attendees are numbered from 0."
         ),
-        picture="The picture shows tables of the opening times, the rooms and the meetings.",
+        picture=(
+            "The picture shows tables of the opening times, the rooms and the meetings. "
+            "Where the opening times are drawn on a timeline as well, the table counts."
+        ),
         output="A list of [meeting, room, start] for every scheduled meeting.",
         brief=(
             "Schedule meetings for as many attendees in total as possible: each inside one "

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TASK", "Numbers", "exact_subset"]
 
+MAX_SUMS = 20_000_000
+"""Bound on the sums, over all positions, that the dynamic programmes keep."""
+
 
 @dataclass(frozen=True)
 class Numbers:
@@ -47,64 +50,69 @@ def verify(instance: Numbers, answer: object) -> Verdict:
     return Verdict(True, objective=len(answer))
 
 
-def exact_subset(instance: Numbers, *, most: bool) -> list[int] | None:
-    """An exact subset with most (or fewest) elements by dynamic programming, or None.
+def exact_subset(instance: Numbers, *, most: bool) -> list[int]:
+    """An exact subset with most (or fewest) elements, by dynamic programming over reachable sums.
 
-    Time and memory are proportional to the number of positions times the target.
+    Raises:
+        NoSolutionError: If no subset adds up to the target.
+        InputError: If more sums can be reached than are kept in memory.
     """
-    size = instance.target + 1
-    unreached = -(10**6)
-    sign = 1 if most else -1
-    best = np.full(size, unreached, dtype=np.int64)
-    best[0] = 0
-    taken = np.zeros((len(instance.numbers), size), dtype=bool)
-    for i, number in enumerate(instance.numbers):
-        if number > instance.target:
-            continue
-        shifted = np.full(size, unreached, dtype=np.int64)
-        shifted[number:] = best[: size - number]
-        shifted = np.where(shifted > unreached // 2, shifted + sign, unreached)
-        taken[i] = shifted > best
-        best = np.maximum(best, shifted)
-    if best[-1] <= unreached // 2 or instance.target == 0:
-        return None
+    layers: list[dict[int, int]] = [{0: 0}]
+    for number in instance.numbers:
+        before = layers[-1]
+        row = dict(before)
+        for total, count in before.items():
+            reached = total + number
+            if reached <= instance.target:
+                known = row.get(reached)
+                if known is None or (count + 1 > known if most else count + 1 < known):
+                    row[reached] = count + 1
+        layers.append(row)
+        _check_size(instance, layers)
+    if instance.target not in layers[-1]:
+        raise NoSolutionError("no subset adds up to the target")
     chosen: list[int] = []
     rest = instance.target
     for i in range(len(instance.numbers) - 1, -1, -1):
-        if taken[i, rest]:
+        if layers[i].get(rest) != layers[i + 1][rest]:
             chosen.append(i)
             rest -= instance.numbers[i]
     return sorted(chosen)
 
 
+def _check_size(instance: Numbers, layers: list[dict[int, int]]) -> None:
+    if sum(len(layer) for layer in layers[-2:]) * len(layers) > MAX_SUMS:
+        raise InputError(
+            f"subset_sum of {len(instance.numbers)} numbers with target {instance.target} "
+            f"reaches too many different sums"
+        )
+
+
 def trivial(instance: Numbers, _: np.random.Generator) -> list[int]:
     """An exact subset with the fewest numbers."""
-    found = exact_subset(instance, most=False)
-    if found is None:
-        raise NoSolutionError("no subset adds up to the target")
-    return found
+    return exact_subset(instance, most=False)
 
 
 def random(instance: Numbers, rng: np.random.Generator) -> list[int]:
     """A uniformly random exact subset, by counting."""
-    ways = [[0] * (instance.target + 1)]
-    ways[0][0] = 1
+    ways: list[dict[int, int]] = [{0: 1}]
     for number in instance.numbers:
-        before = ways[-1]
-        row = list(before)
-        for total in range(number, instance.target + 1):
-            row[total] += before[total - number]
+        row = dict(ways[-1])
+        for total, count in ways[-1].items():
+            if total + number <= instance.target:
+                row[total + number] = row.get(total + number, 0) + count
         ways.append(row)
+        _check_size(instance, ways)
+    if instance.target not in ways[-1]:
+        raise NoSolutionError("no subset adds up to the target")
     chosen: list[int] = []
     rest = instance.target
     for i in range(len(instance.numbers) - 1, -1, -1):
         number = instance.numbers[i]
-        with_it = ways[i][rest - number] if number <= rest else 0
+        with_it = ways[i].get(rest - number, 0)
         if with_it and rng.random() < with_it / ways[i + 1][rest]:
             chosen.append(i)
             rest -= number
-    if rest:
-        raise NoSolutionError("no subset adds up to the target")
     return sorted(chosen)
 
 
@@ -127,10 +135,7 @@ def heuristic(instance: Numbers, rng: np.random.Generator) -> list[int]:
 
 def reference(instance: Numbers, budget: Budget) -> Reference[list[int]]:
     """CP-SAT with one equation and the dynamic programme's subset as a hint."""
-    start = exact_subset(instance, most=True)
-    if start is None:
-        raise NoSolutionError("no subset adds up to the target")
-    return _solve(instance, budget, start=start, hint=True)
+    return _solve(instance, budget, start=exact_subset(instance, most=True), hint=True)
 
 
 def _solve(

@@ -11,7 +11,7 @@ from npbench.answers import Shape
 from npbench.canonical import class_key as structure_key
 from npbench.errors import InputError
 from npbench.families import draw_size
-from npbench.graphs import require_int, require_list
+from npbench.graphs import require_int, require_list, shown
 from npbench.levels import make_levels
 from npbench.prompts import Wording
 from npbench.references import choose, run
@@ -47,10 +47,10 @@ def verify(cities: Cities, answer: object) -> Verdict:
         return Verdict(False, reason="the answer is no list of city numbers", rule="shape")
     for entry in answer:
         if type(entry) is not int:
-            reason = f"the answer holds {str(entry)[:40]!r}, which is no integer"
+            reason = f"the answer holds {shown(entry)}, which is no integer"
             return Verdict(False, reason=reason, rule="type")
         if not 0 <= entry < n:
-            reason = f"city {entry} does not exist (0 to {n - 1})"
+            reason = f"city {shown(entry)} does not exist (0 to {n - 1})"
             return Verdict(False, reason=reason, rule="range")
     if not answer:
         return Verdict(False, reason="the tour is empty", rule="empty")
