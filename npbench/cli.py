@@ -21,6 +21,8 @@ _COMMANDS = {
     "parse": "Read the answers of replies.",
     "verify": "Judge replies to instances.",
     "score": "Score the replies to a split.",
+    "draw": "Draw the picture of an instance file.",
+    "export": "Write a split in the format of another program.",
     "check-overlap": "Prove that two splits share no instance.",
     "tasks": "List tasks, suites, levels and official splits.",
 }

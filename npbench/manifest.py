@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from npbench.rng import digest
-from npbench.splits import Request
+from npbench.splits import COLUMNS, INTEGER_COLUMNS, Request
 from npbench.task import ratio
 from npbench.tasks import TASKS
 
@@ -111,7 +111,13 @@ class Tally:
             "---",
             "license: apache-2.0",
             "pretty_name: MM-NP-Bench",
+            "language: [en]",
+            "task_categories: [visual-question-answering, question-answering]",
+            f"size_categories: [{_size_category(self.rows)}]",
             "tags: [combinatorial-optimization, np-hard, benchmark, vision-language]",
+            "dataset_info:",
+            "  features:",
+            *(f"  - name: {name}\n    dtype: {_dtype(name)}" for name in COLUMNS),
             "configs:",
             "- config_name: default",
             "  data_files:",
@@ -150,5 +156,37 @@ class Tally:
             "",
             "Instances are drawn from documented random families and are free of third-party data.",
             "",
+            "## Example",
+            "",
+            "```python",
+            "import datasets",
+            "",
+            f'row = datasets.load_dataset("DIR", split="{request.split}")[0]',
+            'row["prompt"], row["image"]  # .convert("RGB") before you make an array of a picture',
+            "```",
+            "",
+            "## Citation",
+            "",
+            "When you report scores, name the version above and the content hash of the manifest:",
+            "",
+            "```bibtex",
+            "@misc{npbench,",
+            f"  title = {{{{MM-NP-Bench}}: {self.version}}},",
+            f"  note = {{content hash {manifest['content_hash'][:16]}}},",
+            "}",
+            "```",
+            "",
         ]
         return "\n".join(lines)
+
+
+def _dtype(column: str) -> str:
+    if column == "image":
+        return "image"
+    return "int64" if column in INTEGER_COLUMNS else "string"
+
+
+def _size_category(rows: int) -> str:
+    """The Hub's name for a number of rows."""
+    bounds = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
+    return next((name for bound, name in bounds if rows < bound), "100K<n<1M")

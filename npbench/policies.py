@@ -7,7 +7,8 @@ from typing import Any
 from npbench.errors import unknown_name
 from npbench.generation import customised, get_level
 from npbench.rng import instance_rng, stream
-from npbench.storage import COLUMNS, StoredSplit
+from npbench.splits import COLUMNS
+from npbench.storage import StoredSplit
 from npbench.task import Budget, Status, Task
 from npbench.tasks import TASKS
 

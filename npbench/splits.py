@@ -2,19 +2,19 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, overload
 
 from npbench.errors import InputError, unknown_name
 from npbench.generation import SPLITS, Drawn, customised, draw_instance, get_level
-from npbench.prompts import Modality
+from npbench.prompts import Modality, noted
 from npbench.rendering.styles import STYLES, get_style
 from npbench.rng import digest
 from npbench.suites import get_suite, group_of, suite_tasks
 from npbench.tasks import TASKS, get_task
 
-__all__ = ["LazySplit", "Request", "Row", "Unit", "load", "make_rows"]
+__all__ = ["COLUMNS", "INTEGER_COLUMNS", "LazySplit", "Request", "Row", "Unit", "load", "make_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,14 @@ class Row:
     heuristic_objective: int
     class_key: str
     version: str
+
+
+COLUMNS = tuple(Row.__dataclass_fields__)
+"""Columns of a split's Parquet files, in order."""
+INTEGER_COLUMNS = frozenset({"seed", "index", "reference_bound"}) | {
+    name for name in COLUMNS if name.endswith("_objective")
+}
+"""Columns that hold integers; ``image`` holds a picture and the others text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +214,11 @@ def make_rows(request: Request, unit: Unit) -> list[Row]:
     for shown in request.modalities:
         for style in request.styles if shown == "image" else (None,):
             image = layout = None
+            asked = task
             if style is not None:
-                picture = task.draw(drawn.instance, get_style(style), level.picture_size)
+                drawn_as = get_style(style)
+                asked = replace(task, wording=noted(task.wording, drawn_as.note))
+                picture = task.draw(drawn.instance, drawn_as, level.picture_size)
                 image, layout = picture.png, _compact(picture.layout)
             default = style is None or style == next(iter(STYLES))
             rows.append(
@@ -224,7 +235,9 @@ def make_rows(request: Request, unit: Unit) -> list[Row]:
                     family=drawn.family,
                     modality=shown,
                     instance=_compact(task.encode(drawn.instance)),
-                    prompt=task.prompt(drawn.instance, Modality(shown), brief=level.name == "nano"),
+                    prompt=asked.prompt(
+                        drawn.instance, Modality(shown), brief=level.name == "nano"
+                    ),
                     image=image,
                     layout=layout,
                     style=style,
@@ -306,7 +319,8 @@ def load(
         per_task: Instances per task and level; a larger number only adds rows at the end.
         tasks: The tasks, all of the suite where empty.
         modality: ``image``, ``text`` or ``both``; the suite's own where None.
-        styles: Picture styles.
+        styles: Picture styles, turned or under noise where their names say so, such as
+            ``dark-rotate15-noise8``.
         params: Sizes other than the level's, such as ``{"num_vertices": 30}``.
 
     Raises:

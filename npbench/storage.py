@@ -19,19 +19,15 @@ from typing import Any
 
 from npbench.errors import InputError
 from npbench.manifest import Tally
-from npbench.splits import Request, Row, make_rows
+from npbench.splits import COLUMNS, INTEGER_COLUMNS, Request, Row, make_rows
 
-__all__ = ["COLUMNS", "StoredSplit", "build_split", "open_split"]
+__all__ = ["StoredSplit", "build_split", "open_split"]
 
 CHUNK_UNITS = 16
 """Instances per chunk, the unit of work that a process finishes and an interruption keeps."""
 SHARD_ROWS = 1000
 ROW_GROUP = 100
 
-COLUMNS = tuple(Row.__dataclass_fields__)
-_INTEGERS = {"seed", "index", "reference_objective", "reference_bound"} | {
-    name for name in COLUMNS if name.endswith("_objective")
-}
 _UNFINISHED = ".building"
 
 
@@ -46,7 +42,7 @@ def _schema() -> Any:
             kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
             features[name] = {"_type": "Image"}
         else:
-            kind = pa.int64() if name in _INTEGERS else pa.string()
+            kind = pa.int64() if name in INTEGER_COLUMNS else pa.string()
             features[name] = {"dtype": str(kind), "_type": "Value"}
         fields.append(pa.field(name, kind))
     card = json.dumps({"info": {"features": features}})

@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from npbench.commands.parse import text_field
-from npbench.console import echo_cases, read_json
+from npbench.console import echo_cases
 from npbench.errors import InputError, ParseError
+from npbench.interop.instances import read_instance
+from npbench.task import Task
 from npbench.tasks import get_task
 
 __all__ = ["command", "verify_case"]
@@ -23,8 +25,10 @@ def verify_case(case: dict[str, Any]) -> dict[str, Any]:
     task = get_task(text_field(case, "task"))
     if "instance" not in case:
         raise InputError("the case has no 'instance'")
-    instance = task.decode(case["instance"])
-    reply = text_field(case, "reply")
+    return _verdict(task, task.decode(case["instance"]), text_field(case, "reply"))
+
+
+def _verdict(task: Task[Any, Any], instance: Any, reply: str) -> dict[str, Any]:
     try:
         answer = task.parse(reply)
     except ParseError as error:
@@ -58,25 +62,29 @@ def _fields(
 
 @click.command(short_help="Judge replies to instances.")
 @click.option("--cases", type=click.Path(path_type=Path), help="JSONL of cases.")
-@click.option("--task", help="The task of a single instance.")
-@click.option("--instance", type=click.Path(path_type=Path), help="Its JSON file.")
+@click.option("--task", help="The task of a single instance, where its file does not say it.")
+@click.option("--instance", type=click.Path(path_type=Path), help="Its file, as for solve.")
+@click.option("--key", help="Which instance, where the file holds several.")
 @click.option("--answer", help="The reply, such as 'Answer: [0, 2]' or just '[0, 2]'.")
 def command(
-    cases: Path | None, task: str | None, instance: Path | None, answer: str | None
-) -> int | None:
+    cases: Path | None,
+    task: str | None,
+    instance: Path | None,
+    key: str | None,
+    answer: str | None,
+) -> None:
     """Print {"id", "parsed", "answer", "feasible", "objective", "reason"} for every case.
 
-    Cases are lines {"id", "task", "instance", "reply"}; or give one by --task, --instance and
-    --answer.
+    Cases are lines {"id", "task", "instance", "reply"}; or give one by --instance and --answer.
     """
-    single = (task, instance, answer)
+    single = (task, instance, key, answer)
     if cases is not None:
         if any(value is not None for value in single):
-            raise InputError("--cases goes alone, without --task, --instance and --answer")
-        return echo_cases(cases, verify_case, failed=_fields(parsed=False, answer=None, reason=""))
-    if task is None or instance is None or answer is None:
-        raise InputError("verify needs --cases, or --task, --instance and --answer")
+            raise InputError("--cases goes alone, without the options of a single instance")
+        echo_cases(cases, verify_case, failed=_fields(parsed=False, answer=None, reason=""))
+        return
+    if instance is None or answer is None:
+        raise InputError("verify needs --cases, or --instance and --answer")
+    found = read_instance(instance, task=task, key=key)
     reply = answer if "answer" in answer.lower() or "boxed" in answer else f"Answer: {answer}"
-    case = {"task": task, "instance": read_json(instance), "reply": reply}
-    click.echo(json.dumps(verify_case(case)))
-    return None
+    click.echo(json.dumps(_verdict(found.task, found.instance, reply)))

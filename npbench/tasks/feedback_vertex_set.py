@@ -10,6 +10,7 @@ from npbench import families
 from npbench.graph_tasks import EXAMPLE_GRAPH, PICTURE_OF_A_GRAPH, subset_task
 from npbench.graphs import Graph, is_forest, member_mask, subset_problem
 from npbench.levels import graph_levels
+from npbench.packing import edge_cliques
 from npbench.prompts import Wording
 from npbench.references import EARLY_STOP, choose, run
 from npbench.task import Budget, Reference, Sense, Verdict
@@ -114,7 +115,7 @@ def reference(graph: Graph, budget: Budget) -> Reference[list[int]]:
     """A maximum induced forest by CP-SAT.
 
     Every edge between kept vertices is directed; each vertex has at most one incoming arc, and
-    order variables forbid directed cycles.
+    order variables forbid directed cycles. At most two vertices of a clique are kept.
     """
     return _solve(graph, budget, start=greedy(graph, np.random.default_rng(0)), hint=True)
 
@@ -140,9 +141,9 @@ def _solve(graph: Graph, budget: Budget, *, start: list[int], hint: bool) -> Ref
             model.add_implication(arc, keep[v])
         model.add(order[v] >= order[u] + 1).only_enforce_if(down)
         model.add(order[u] >= order[v] + 1).only_enforce_if(up)
-        for w in graph.neighbours[v]:
-            if w > v and graph.masks[u] >> w & 1:
-                model.add_bool_or(keep[u].negated(), keep[v].negated(), keep[w].negated())
+    for clique in edge_cliques(graph):
+        if len(clique) > 2:
+            model.add(sum(keep[v] for v in clique) <= 2)
     for row in incoming:
         model.add_at_most_one(row)
     if arcs:

@@ -10,8 +10,8 @@ import pytest
 from npbench import storage
 from npbench.errors import InputError
 from npbench.manifest import pixel_hash
-from npbench.splits import LazySplit, Request
-from npbench.storage import COLUMNS, build_split, open_split
+from npbench.splits import COLUMNS, LazySplit, Request
+from npbench.storage import build_split, open_split
 
 
 @pytest.fixture(scope="module")
