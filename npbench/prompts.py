@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Modality", "Wording", "brief_prompt", "edge_text", "full_prompt"]
+__all__ = ["Modality", "Wording", "brief_prompt", "edge_text", "full_prompt", "noted"]
 
 
 class Modality(StrEnum):
@@ -34,6 +34,11 @@ class Wording:
     """A small instance in its JSON form."""
     example_answer: list[Any]
     """A feasible answer to it."""
+
+
+def noted(wording: Wording, note: str) -> Wording:
+    """The words with a sentence more on what the picture shows, such as its angle."""
+    return replace(wording, picture=f"{wording.picture} {note}") if note else wording
 
 
 def full_prompt(wording: Wording, modality: Modality, *, data: str, example: str) -> str:

@@ -7,6 +7,7 @@ import click
 
 from npbench.console import print_table, progress_bar
 from npbench.errors import InputError
+from npbench.rendering.styles import STYLES, disturbed
 from npbench.splits import Request
 from npbench.storage import build_split
 from npbench.suites import OFFICIAL, SUITES, get_official
@@ -37,6 +38,16 @@ def parse_params(values: tuple[str, ...]) -> dict[str, int | tuple[int, int]]:
     return params
 
 
+def _styles(
+    names: tuple[str, ...], rotate: float | None, noise: float | None
+) -> tuple[str, ...]:
+    """The styles, each with the disturbances that are asked for of all."""
+    if rotate is None and noise is None:
+        return names
+    every = names or (next(iter(STYLES)),)
+    return tuple(disturbed(name, rotation=rotate, noise=noise) for name in every)
+
+
 @click.command(short_help="Build a split of a suite.")
 @click.option("--suite", help=f"One of {', '.join(SUITES)}.")
 @click.option("--level", "levels", multiple=True, help="Repeat for several; default: the suite's.")
@@ -46,6 +57,8 @@ def parse_params(values: tuple[str, ...]) -> dict[str, int | tuple[int, int]]:
 @click.option("--task", "tasks", multiple=True, help="Repeat for several; default: the suite's.")
 @click.option("--modality", help="image, text or both; default: the suite's.")
 @click.option("--style", "styles", multiple=True, help="Picture styles; default: light.")
+@click.option("--rotate", type=float, help="Turn every picture clockwise by these degrees.")
+@click.option("--noise", type=float, help="Gaussian noise on every picture, 0 to 20.")
 @click.option("--param", "params", multiple=True, help="Another size, such as num_vertices=30.")
 @click.option("--official", help=f"An official split: {', '.join(OFFICIAL)}.")
 @click.option("--workers", type=int, default=0, help="Processes; default: one per core.")
@@ -59,6 +72,8 @@ def command(
     tasks: tuple[str, ...],
     modality: str | None,
     styles: tuple[str, ...],
+    rotate: float | None,
+    noise: float | None,
     params: tuple[str, ...],
     official: str | None,
     workers: int,
@@ -71,7 +86,10 @@ def command(
     """
     expected = None
     if official:
-        given = (suite, split, seed, per_task, levels, tasks, styles, params, modality)
+        given = (
+            *(suite, split, seed, per_task, levels, tasks),
+            *(styles, rotate, noise, params, modality),
+        )
         if any(value not in (None, ()) for value in given):
             raise InputError("--official fixes all other options but --workers and --out")
         fixed = get_official(official)
@@ -94,7 +112,7 @@ def command(
             levels=split_names(levels),
             tasks=split_names(tasks),
             modality=modality,
-            styles=split_names(styles),
+            styles=_styles(split_names(styles), rotate, noise),
             params=parse_params(params),
         )
     if not 0 <= workers <= 1024:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from npbench.rendering.scene import Disc, Scene, Table
+from npbench.rendering.scene import Bar, Disc, Scene, Table
 from npbench.rendering.styles import Style
 from npbench.rendering.text import Text, glyphs
 
@@ -21,6 +21,10 @@ __all__ = ["encode", "paint"]
 
 _LEVELS = 7
 """Steps of coverage of a pixel by a disc or a line."""
+_SWING = 0.03
+"""By what share of itself the radius of a ring drawn by hand swings at most."""
+_OVERSHOOT = 4
+"""By how many pixels the lines of a table drawn by hand cross at its corners."""
 _MASK_LEVELS = np.array([255 * step // _LEVELS for step in range(_LEVELS + 1)], dtype=np.uint8)
 
 
@@ -31,21 +35,30 @@ def paint(scene: Scene, style: Style) -> Image.Image:
         mask = Image.fromarray(_line_coverage(scene, style.edge_width))
         image.paste(style.edge, (0, 0), mask)
     for disc in scene.discs:
-        _paint_disc(image, disc, style)
+        if style.sketched:
+            _paint_sketched_disc(image, disc, style)
+        else:
+            _paint_disc(image, disc, style)
     for table in scene.tables:
         _paint_table(image, table, style)
+    for bar in scene.bars:
+        _paint_bar(image, bar, style)
     for label in scene.labels:
         _paint_text(image, label.text, style.number if label.inside else style.ink)
     return image
 
 
 def encode(image: Image.Image) -> bytes:
-    """The image as a PNG with a palette of its own colours and no metadata.
+    """The image as a PNG with no metadata, with a palette where that holds all its colours.
 
-    Equal images give equal bytes under one version of Pillow; over versions, compare pixels.
+    Levels of coverage are chosen so that it does, unless the picture is turned or noisy. Equal
+    images give equal bytes under one version of Pillow; over versions, compare pixels.
     """
     counted = image.getcolors(256)
-    assert counted is not None, "levels of coverage are chosen so that a palette holds all colours"
+    if counted is None:
+        buffer = BytesIO()
+        image.save(buffer, "PNG", compress_level=1)
+        return buffer.getvalue()
     colours = sorted(colour for _, colour in counted if isinstance(colour, tuple))
     codes = np.frombuffer(image.tobytes("raw", "RGBX"), dtype="<u4") & 0xFFFFFF
     # Indexed by the colour itself; pages of zeros that are not touched cost nothing.
@@ -113,15 +126,36 @@ def _paint_disc(image: Image.Image, disc: Disc, style: Style) -> None:
         image.paste(colour, (x - reach, y - reach), _disc_mask(*offset, r, 2 * reach))
 
 
+def _paint_sketched_disc(image: Image.Image, disc: Disc, style: Style) -> None:
+    """A ring drawn by hand: its radius swings a little, differently for every vertex."""
+    reach = int(disc.r) + 2
+    left, top = round(disc.x) - reach, round(disc.y) - reach
+    middle = np.arange(2 * reach) + 0.5
+    dx, dy = middle[None, :] + left - disc.x, middle[:, None] + top - disc.y
+    away, angle = np.sqrt(dx**2 + dy**2), np.arctan2(dy, dx)
+    waves = (np.sin(2 * angle + disc.vertex) + np.sin(3 * angle + 2 * disc.vertex)) / 2 - 1.0
+    outline = disc.r + 0.5 + _SWING * disc.r * waves
+    for inset, colour in ((0.0, style.ring), (style.ring_width, style.disc)):
+        image.paste(colour, (left, top), Image.fromarray(_levels(outline - inset - away)))
+
+
+def _paint_bar(image: Image.Image, bar: Bar, style: Style) -> None:
+    image.paste(style.grid, bar.box)
+    if bar.of.startswith("interval"):
+        x0, y0, x1, y1 = bar.box
+        image.paste(style.disc, (x0 + 1, y0 + 1, x1 - 1, y1))
+
+
 def _paint_table(image: Image.Image, table: Table, style: Style) -> None:
     fills = {"header": style.header, "stripe": style.stripe, "background": style.background}
     for cell in table.cells:
         image.paste(fills[cell.fill], cell.box)
     left, top, right, bottom = table.box
+    beyond = _OVERSHOOT if style.sketched else 0
     for x in sorted({cell.box[0] for cell in table.cells} | {right}):
-        image.paste(style.grid, (x, top, x + 1, bottom + 1))
+        image.paste(style.grid, (x, top - beyond, x + 1, bottom + 1 + beyond))
     for y in sorted({cell.box[1] for cell in table.cells} | {bottom}):
-        image.paste(style.grid, (left, y, right + 1, y + 1))
+        image.paste(style.grid, (left - beyond, y, right + 1 + beyond, y + 1))
     for cell in table.cells:
         if cell.text is not None:
             _paint_text(image, cell.text, style.ink)

@@ -1,4 +1,4 @@
-"""Where vertices and their numbers go: a circle in index order, or given positions."""
+"""Where vertices and their numbers go: a circle in index order, or positions in the plane."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from npbench.rendering.panels import GraphPanel
 from npbench.rendering.scene import Disc, Label, Line
 from npbench.rendering.text import TEXT_SIZES, Text, centred, glyphs
 
-__all__ = ["GraphMarks", "circle", "plane"]
+__all__ = ["GraphMarks", "circle", "plane", "scattered"]
 
 _PADDING = 6
 """Between the panel's side and the outermost disc or number."""
@@ -104,18 +104,34 @@ def plane(panel: GraphPanel, *, left: int, top: int, size: int) -> GraphMarks | 
         size: Its side.
     """
     positions = np.array(panel.coordinates, dtype=float) * (1.0, -1.0)
+    return scattered(panel, positions, outside=True, left=left, top=top, size=size)
+
+
+def scattered(
+    panel: GraphPanel, positions: Array, *, outside: bool, left: int, top: int, size: int
+) -> GraphMarks | None:
+    """Vertices at positions (n, 2), scaled to the square; None where that is too close.
+
+    Args:
+        panel: The graph.
+        positions: One row for each vertex, y downwards.
+        outside: Whether numbers may stand beside dots where the discs would touch.
+        left: Left side of the square to fill.
+        top: Its upper side.
+        size: Its side.
+    """
     low, high = positions.min(axis=0), positions.max(axis=0)
     points = (positions - (low + high) / 2) / max((high - low).max() / 2, 1.0)
     apart = np.hypot(*(points[:, None] - points).T)
     np.fill_diagonal(apart, inf)
-    shape = _Shape(points, float(apart.min()), _clearance(points, panel.edges))
+    shape = _Shape(points, float(apart.min(initial=inf)), _clearance(points, panel.edges))
     middle = (left + size / 2, top + size / 2)
     for choice, scale in _fitting(panel, shape, size):
         discs = _discs(shape, middle, scale, choice.r)
         if choice.text_size:
             texts = [_inside(disc, choice.text_size) for disc in discs]
         else:
-            texts = _around(panel, discs)
+            texts = _around(panel, discs) if outside else []
         if texts:
             return _marks(panel, discs, texts, inside=choice.text_size > 0)
     return None

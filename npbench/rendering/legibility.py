@@ -32,6 +32,8 @@ from npbench.rendering.geometry import (
     point_segment,
 )
 from npbench.rendering.tiling import MIN_TEXT_HEIGHT, untiled
+from npbench.rendering.timelines import misplaced
+from npbench.rendering.turning import turned_layout
 
 __all__ = [
     "EDGE_GAP",
@@ -82,6 +84,8 @@ def flaws(layout: Mapping[str, Any]) -> list[str]:
     Args:
         layout: As stored with the picture.
     """
+    if "upright" in layout:
+        return _turned_flaws(layout)
     marks = _read(layout)
     found = list(_off_canvas(layout))
     found += _vertices(marks)
@@ -92,6 +96,15 @@ def flaws(layout: Mapping[str, Any]) -> list[str]:
     found += _names(marks)
     for index, table in enumerate(layout["tables"]):
         found += untiled(f"table {index}", table)
+    found += misplaced(layout)
+    return found
+
+
+def _turned_flaws(layout: Mapping[str, Any]) -> list[str]:
+    """The flaws of the upright layout, and whether the picture is that layout, turned."""
+    found = flaws(layout["upright"])
+    if dict(layout) != turned_layout(layout["upright"], layout["rotation"]):
+        found.append(f"the layout is not its upright one, turned by {layout['rotation']:g} degrees")
     return found
 
 
@@ -193,6 +206,8 @@ def _edge_angles(layout: Mapping[str, Any], marks: _Marks) -> Iterator[str]:
                 )
     angles = crossing_angles(marks.segments)
     for s, t in np.argwhere(np.triu(angles < MIN_ANGLE, k=1)):
+        if marks.owner[s] == marks.owner[t]:
+            continue  # pieces of one bent edge follow each other at almost no angle
         yield (
             f"{marks.edge(s)} and {marks.edge(t)} cross at {angles[s, t]:.1f} degrees, "
             f"at least {MIN_ANGLE:g} needed"

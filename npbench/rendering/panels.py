@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["MAX_SIDE", "MIN_GRAPH_SIDE", "GraphPanel", "TablePanel"]
+__all__ = ["MAX_SIDE", "MIN_GRAPH_SIDE", "GraphPanel", "Panel", "TablePanel", "TimelinePanel"]
 
 MAX_SIDE = 1536
 """No picture is wider or higher than this, in pixels."""
@@ -88,3 +88,36 @@ class TablePanel:
                 raise ValueError(
                     f"every row needs {len(self.columns)} cells, row {index} has {len(row)}"
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class TimelinePanel:
+    """Intervals of time as bars on an axis with marks at round times.
+
+    Example:
+        >>> TimelinePanel(intervals=((60, 30),), size=512)
+        Traceback (most recent call last):
+            ...
+        ValueError: an interval must end after it begins, got (60, 30)
+    """
+
+    intervals: tuple[tuple[int, int], ...]
+    size: int
+    """Width in pixels, margins included."""
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse intervals that are empty or out of order."""
+        if not self.intervals:
+            raise ValueError("a timeline needs at least 1 interval, got 0")
+        if not MIN_GRAPH_SIDE <= self.size <= MAX_SIDE:
+            raise ValueError(f"size must lie in [{MIN_GRAPH_SIDE}, {MAX_SIDE}], got {self.size}")
+        for start, end in self.intervals:
+            if end <= start:
+                raise ValueError(f"an interval must end after it begins, got ({start}, {end})")
+        for (_, end), (start, _) in zip(self.intervals, self.intervals[1:], strict=False):
+            if start < end:
+                raise ValueError(f"intervals must follow each other, got {start} after {end}")
+
+
+Panel = GraphPanel | TablePanel | TimelinePanel

@@ -5,7 +5,7 @@ from typing import Any
 
 from npbench.rendering.text import Box, Text
 
-__all__ = ["Cell", "Disc", "Label", "Line", "Scene", "Table"]
+__all__ = ["Bar", "Cell", "Disc", "Label", "Line", "Scene", "Table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,15 @@ class Table:
     cells: tuple[Cell, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A filled box of a timeline: an interval, the axis or a mark on it."""
+
+    box: Box
+    of: str
+    """``interval 540-660``, ``axis`` or ``mark 600``."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """All marks of a picture, in pixels; pixel (i, j) covers [i, i + 1] x [j, j + 1]."""
@@ -68,10 +77,11 @@ class Scene:
     lines: tuple[Line, ...] = ()
     labels: tuple[Label, ...] = ()
     tables: tuple[Table, ...] = ()
+    bars: tuple[Bar, ...] = ()
 
     def layout(self) -> dict[str, Any]:
         """The layout as it is stored with the picture, ready for JSON."""
-        return {
+        layout: dict[str, Any] = {
             "width": self.width,
             "height": self.height,
             "vertices": [{"id": d.vertex, "x": d.x, "y": d.y, "r": d.r} for d in self.discs],
@@ -88,6 +98,9 @@ class Scene:
                 for table in self.tables
             ],
         }
+        if self.bars:
+            layout["bars"] = [{"box": list(bar.box), "of": bar.of} for bar in self.bars]
+        return layout
 
 
 def _cell(cell: Cell) -> dict[str, Any]:

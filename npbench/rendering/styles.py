@@ -1,12 +1,22 @@
-"""Styles: the palettes and line widths in which one and the same instance can be drawn."""
+"""Styles: how one and the same instance can be drawn, and which disturbances come on top.
 
+A style is asked for by name, with its disturbances behind it: ``dark-rotate15-noise8`` is the dark
+style, turned by 15 degrees clockwise, under Gaussian noise of standard deviation 8.
+"""
+
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from npbench.errors import unknown_name
+from npbench.errors import InputError, unknown_name
 
-__all__ = ["STYLES", "Style", "get_style"]
+__all__ = ["MAX_NOISE", "MAX_ROTATION", "STYLES", "Style", "disturbed", "get_style"]
+
+MAX_ROTATION = 180.0
+"""Degrees to either side by which a picture may be turned."""
+MAX_NOISE = 20.0
+"""Largest standard deviation of the noise, in 255 steps; above it small words are lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +42,44 @@ class Style:
     """Lines between cells."""
     edge_width: float
     ring_width: float
+    layouts: tuple[str, ...] = ("plane", "circle")
+    """Families of layouts, best first; the first one that is proven legible is drawn."""
+    titles: bool = False
+    """Whether a title stands over each panel."""
+    sketched: bool = False
+    """Whether lines and rings are drawn as by hand."""
+    rotation: float = 0.0
+    """Degrees by which the picture is turned, clockwise."""
+    noise: float = 0.0
+    """Standard deviation of Gaussian noise on every channel, in 255 steps."""
+
+    def __post_init__(self) -> None:
+        """Refuse disturbances that are out of range."""
+        if not -MAX_ROTATION <= self.rotation <= MAX_ROTATION:
+            raise InputError(
+                f"rotation must lie in [{-MAX_ROTATION:g}, {MAX_ROTATION:g}] degrees, "
+                f"got {self.rotation:g}"
+            )
+        if not 0 <= self.noise <= MAX_NOISE:
+            raise InputError(f"noise must lie in [0, {MAX_NOISE:g}], got {self.noise:g}")
+
+    @property
+    def label(self) -> str:
+        """The name with its disturbances, by which ``get_style`` finds the style again."""
+        parts = [self.name]
+        if self.rotation:
+            parts.append(f"rotate{self.rotation:g}")
+        if self.noise:
+            parts.append(f"noise{self.noise:g}")
+        return "-".join(parts)
+
+    @property
+    def note(self) -> str:
+        """What a prompt must say of the picture beside the task's own words; mostly nothing."""
+        if not self.rotation:
+            return ""
+        side = "clockwise" if self.rotation > 0 else "counterclockwise"
+        return f"The picture is turned {side} by {abs(self.rotation):g} degrees."
 
 
 _LIGHT = Style(
@@ -75,12 +123,13 @@ _PRINT = Style(
     grid="#8c8c8c",
     edge_width=1.4,
     ring_width=1.6,
+    layouts=("plane", "spring", "circle"),
 )
 _PAPER = Style(
     name="paper",
     background="#ffffff",
     ink="#000000",
-    edge="#808080",
+    edge="#707070",
     disc="#add8e6",
     ring="#00008b",
     number="#000000",
@@ -88,17 +137,39 @@ _PAPER = Style(
     stripe="#f3f7fb",
     grid="#a0a0a0",
     edge_width=1.8,
-    ring_width=2.4,
+    ring_width=1.9,
+    layouts=("grid", "circle"),
+    titles=True,
+)
+_SKETCH = Style(
+    name="sketch",
+    background="#fdfaf3",
+    ink="#1c2340",
+    edge="#34406b",
+    disc="#f3e7cd",
+    ring="#1c2340",
+    number="#1c2340",
+    header="#ece2cb",
+    stripe="#f7f1e3",
+    grid="#8d93ab",
+    edge_width=1.7,
+    ring_width=1.7,
+    layouts=("plane", "spring", "circle"),
+    sketched=True,
 )
 
 STYLES: Mapping[str, Style] = MappingProxyType(
-    {style.name: style for style in (_LIGHT, _DARK, _PRINT, _PAPER)}
+    {style.name: style for style in (_LIGHT, _DARK, _PRINT, _PAPER, _SKETCH)}
 )
 """All styles by name; the first is the default."""
 
+_LABEL = re.compile(
+    r"(?P<name>[^-]+)(-rotate(?P<angle>-?\d{1,4}(\.\d{1,3})?))?(-noise(?P<sigma>\d{1,4}(\.\d{1,3})?))?"
+)
 
-def get_style(name: str) -> Style:
-    """The style called ``name``.
+
+def get_style(label: str) -> Style:
+    """The style called ``label``, with the disturbances that are named behind it.
 
     Raises:
         InputError: If there is none; the message names the nearest one.
@@ -106,7 +177,28 @@ def get_style(name: str) -> Style:
     Example:
         >>> get_style("paper").disc
         '#add8e6'
+        >>> get_style("dark-rotate-30-noise8").rotation
+        -30.0
     """
-    if name not in STYLES:
-        raise unknown_name("style", name, STYLES)
-    return STYLES[name]
+    parts = _LABEL.fullmatch(label)
+    if parts is None or parts["name"] not in STYLES:
+        raise unknown_name("style", label, STYLES)
+    style = STYLES[parts["name"]]
+    rotation, noise = float(parts["angle"] or 0), float(parts["sigma"] or 0)
+    return replace(style, rotation=rotation, noise=noise) if rotation or noise else style
+
+
+def disturbed(label: str, *, rotation: float | None, noise: float | None) -> str:
+    """The label of a style under the disturbances that are given.
+
+    Raises:
+        InputError: If the style is unknown or a disturbance out of range.
+
+    Example:
+        >>> disturbed("dark", rotation=90.0, noise=None)
+        'dark-rotate90'
+    """
+    style = get_style(label)
+    turned = style.rotation if rotation is None else round(rotation, 3)
+    rough = style.noise if noise is None else round(noise, 3)
+    return replace(style, rotation=turned, noise=rough).label
