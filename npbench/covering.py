@@ -1,11 +1,11 @@
-"""Smallest covers of 0..m-1 by sets given as bit masks; dominating set and set cover are this."""
+"""Smallest covers of 0..m-1 by sets given as bit masks: vertex cover, dominating set, set cover."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from npbench.errors import NoSolutionError
-from npbench.references import choose, run
+from npbench.references import choose, membership, run
 from npbench.task import Budget, Reference, Sense
 
 __all__ = ["greedy_cover", "random_cover", "solve_cover"]
@@ -37,7 +37,12 @@ def random_cover(sets: Sequence[int], size: int, rng: np.random.Generator) -> li
 
 
 def solve_cover(
-    sets: Sequence[int], size: int, budget: Budget, *, hint: bool
+    sets: Sequence[int],
+    size: int,
+    budget: Budget,
+    *,
+    hint: bool,
+    linearization_level: int = 2,
 ) -> Reference[list[int]]:
     """A smallest cover by CP-SAT, one clause per element."""
     from ortools.sat.python import cp_model
@@ -48,17 +53,13 @@ def solve_cover(
         model.add_bool_or([chosen[j] for j, mask in enumerate(sets) if mask >> element & 1])
     model.minimize(sum(chosen))
     start = greedy_cover(sets, size)
-    members = set(start)
-    hints = [(variable, int(j in members)) for j, variable in enumerate(chosen)] if hint else None
-    outcome = run(model, chosen, budget=budget, linearization_level=2, hint=hints)
-    solution = None
-    if outcome.values is not None:
-        solution = [j for j, variable in enumerate(chosen) if outcome.value(variable)]
+    hints = membership(chosen, start) if hint else None
+    outcome = run(model, chosen, budget=budget, linearization_level=linearization_level, hint=hints)
     return choose(
         outcome,
         sense=Sense.MIN,
-        solution=solution,
+        solution=outcome.chosen(chosen),
         fallback=start,
         objective=len,
-        trivial_bound=1,
+        trivial_bound=min(size, 1),
     )

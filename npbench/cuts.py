@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from npbench.graphs import WeightedGraph, subset_problem
+from npbench.graphs import WeightedGraph, subset_refusal
 from npbench.references import choose, run
 from npbench.task import Budget, Reference, Sense, Verdict
 
@@ -28,9 +28,9 @@ def split_verdict(graph: WeightedGraph, answer: object, *, balanced: bool) -> Ve
         reason = f"{len(answer)} parts instead of two sides"
         return Verdict(False, reason=reason, rule="shape")
     for side in answer:
-        problem = subset_problem(side, n, "vertex")
-        if problem:
-            return Verdict(False, reason=problem[0], rule=problem[1])
+        refusal = subset_refusal(side, n, "vertex")
+        if refusal is not None:
+            return refusal
     first, second = answer
     shared = sorted(set(first) & set(second))
     if shared:

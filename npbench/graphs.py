@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from npbench.errors import InputError
+from npbench.task import Verdict
 
 __all__ = [
     "Graph",
@@ -13,12 +14,13 @@ __all__ = [
     "components",
     "decode_graph",
     "decode_weighted_graph",
+    "entry_refusal",
     "is_forest",
     "member_mask",
     "require_int",
     "require_list",
     "shown",
-    "subset_problem",
+    "subset_refusal",
 ]
 
 Edge = tuple[int, int]
@@ -124,23 +126,41 @@ def is_forest(graph: Graph, removed: int) -> bool:
     return True
 
 
-def subset_problem(answer: object, size: int, noun: str) -> tuple[str, str] | None:
-    """The first reason why ``answer`` is no set of distinct numbers below ``size``, or None.
-
-    Returns:
-        The sentence for people and the rule's short name.
-    """
+def entry_refusal(answer: object, size: int, noun: str) -> Verdict | None:
+    """Why ``answer`` is no list of numbers below ``size``, or None."""
     if not isinstance(answer, (list, tuple)):
-        return f"the answer is no list of {noun} numbers", "shape"
-    seen: set[int] = set()
+        return Verdict(False, reason=f"the answer is no list of {noun} numbers", rule="shape")
     for entry in answer:
         if type(entry) is not int:
-            return f"the answer holds {shown(entry)}, which is no integer", "type"
+            reason = f"the answer holds {shown(entry)}, which is no integer"
+            return Verdict(False, reason=reason, rule="type")
         if not 0 <= entry < size:
-            return f"{noun} {shown(entry)} does not exist (0 to {size - 1})", "range"
-        if entry in seen:
-            return f"{noun} {entry} appears twice", "duplicate"
-        seen.add(entry)
+            reason = f"{noun} {shown(entry)} does not exist (0 to {size - 1})"
+            return Verdict(False, reason=reason, rule="range")
+    return None
+
+
+def subset_refusal(answer: object, size: int, noun: str, *, empty: bool = True) -> Verdict | None:
+    """Why ``answer`` is no list of distinct numbers below ``size``, or None.
+
+    Args:
+        answer: Any object.
+        size: How many things there are to choose from.
+        noun: What they are called.
+        empty: Whether an empty list is allowed.
+    """
+    refusal = entry_refusal(answer, size, noun)
+    if refusal is not None:
+        return refusal
+    assert isinstance(answer, (list, tuple))
+    if len(set(answer)) < len(answer):
+        seen: set[int] = set()
+        for entry in answer:
+            if entry in seen:
+                return Verdict(False, reason=f"{noun} {entry} appears twice", rule="duplicate")
+            seen.add(entry)
+    if not answer and not empty:
+        return Verdict(False, reason=f"the answer names no {noun}, it is empty", rule="empty")
     return None
 
 

@@ -2,7 +2,7 @@
 
 from npbench.branch_and_bound import maximum_clique
 from npbench.graphs import Graph
-from npbench.references import choose, prefer, run
+from npbench.references import choose, membership, prefer, run
 from npbench.task import Budget, Reference, Sense, Status
 
 __all__ = ["NODE_LIMIT", "edge_cliques", "solve_independent_set"]
@@ -50,16 +50,12 @@ def solve_independent_set(
     for clique in edge_cliques(graph):
         model.add_at_most_one(chosen[v] for v in clique)
     model.maximize(sum(chosen))
-    members = set(start)
-    hints = [(variable, int(v in members)) for v, variable in enumerate(chosen)] if hint else None
+    hints = membership(chosen, start) if hint else None
     outcome = run(model, chosen, budget=budget, linearization_level=1, hint=hints)
-    solution = None
-    if outcome.values is not None:
-        solution = [v for v, variable in enumerate(chosen) if outcome.value(variable)]
     best = choose(
         outcome,
         sense=Sense.MAX,
-        solution=solution or None,
+        solution=outcome.chosen(chosen) or None,
         fallback=start,
         objective=len,
         trivial_bound=graph.num_vertices,

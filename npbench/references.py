@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from npbench.task import Budget, Reference, Sense, Status, better
 
-__all__ = ["EARLY_STOP", "Outcome", "choose", "prefer", "run"]
+__all__ = ["EARLY_STOP", "Outcome", "choose", "membership", "prefer", "run"]
 
 EARLY_STOP = Budget(deterministic_time=0.02)
 """The budget of the ``heuristic`` floors that are CP-SAT stopped early, without a hint."""
@@ -23,10 +23,22 @@ class Outcome:
     bound: int
     optimal: bool
 
+    def chosen(self, variables: Sequence[Any]) -> list[int] | None:
+        """Positions of the booleans that are true, or None if no solution was found."""
+        if self.values is None:
+            return None
+        return [i for i, variable in enumerate(variables) if self.values[variable.index]]
+
     def value(self, variable: Any) -> int:
         """The value of a variable in the solution."""
         assert self.values is not None
         return self.values[variable.index]
+
+
+def membership(variables: Sequence[Any], members: Sequence[int]) -> list[tuple[Any, int]]:
+    """A hint that sets the booleans at the positions ``members`` and no others."""
+    wanted = set(members)
+    return [(variable, int(i in wanted)) for i, variable in enumerate(variables)]
 
 
 def run(
@@ -35,7 +47,7 @@ def run(
     *,
     budget: Budget,
     linearization_level: int,
-    hint: Mapping[Any, int] | Sequence[tuple[Any, int]] | None = None,
+    hint: Sequence[tuple[Any, int]] | None = None,
 ) -> Outcome:
     """Solve a CP-SAT model reproducibly.
 
@@ -49,7 +61,7 @@ def run(
     from ortools.sat.python import cp_model
 
     if hint is not None:
-        for variable, value in hint.items() if isinstance(hint, Mapping) else hint:
+        for variable, value in hint:
             model.add_hint(variable, value)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1

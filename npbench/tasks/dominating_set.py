@@ -7,7 +7,7 @@ import numpy as np
 from npbench import families
 from npbench.covering import greedy_cover, random_cover, solve_cover
 from npbench.graph_tasks import EXAMPLE_GRAPH, PICTURE_OF_A_GRAPH, subset_task
-from npbench.graphs import Graph, subset_problem
+from npbench.graphs import Graph, subset_refusal
 from npbench.levels import graph_levels
 from npbench.prompts import Wording
 from npbench.references import EARLY_STOP
@@ -18,9 +18,9 @@ __all__ = ["TASK"]
 
 def verify(graph: Graph, answer: object) -> Verdict:
     """Feasible where the vertices are distinct and every vertex is chosen or next to one."""
-    problem = subset_problem(answer, graph.num_vertices, "vertex")
-    if problem:
-        return Verdict(False, reason=problem[0], rule=problem[1])
+    refusal = subset_refusal(answer, graph.num_vertices, "vertex")
+    if refusal is not None:
+        return refusal
     assert isinstance(answer, (list, tuple))
     dominated = 0
     for vertex in answer:

@@ -8,11 +8,11 @@ import numpy as np
 
 from npbench import families
 from npbench.graph_tasks import EXAMPLE_GRAPH, PICTURE_OF_A_GRAPH, subset_task
-from npbench.graphs import Graph, is_forest, member_mask, subset_problem
+from npbench.graphs import Graph, is_forest, member_mask, subset_refusal
 from npbench.levels import graph_levels
 from npbench.packing import edge_cliques
 from npbench.prompts import Wording
-from npbench.references import EARLY_STOP, choose, run
+from npbench.references import EARLY_STOP, choose, membership, run
 from npbench.task import Budget, Reference, Sense, Verdict
 
 __all__ = ["TASK"]
@@ -20,9 +20,9 @@ __all__ = ["TASK"]
 
 def verify(graph: Graph, answer: object) -> Verdict:
     """Feasible where the vertices are distinct and no cycle is left without them."""
-    problem = subset_problem(answer, graph.num_vertices, "vertex")
-    if problem:
-        return Verdict(False, reason=problem[0], rule=problem[1])
+    refusal = subset_refusal(answer, graph.num_vertices, "vertex")
+    if refusal is not None:
+        return refusal
     assert isinstance(answer, (list, tuple))
     ring = remaining_cycle(graph, set(answer))
     if ring:
@@ -149,12 +149,11 @@ def _solve(graph: Graph, budget: Budget, *, start: list[int], hint: bool) -> Ref
     if arcs:
         model.add(sum(arcs) <= sum(keep) - 1)
     model.minimize(n - sum(keep))
-    members = set(start)
-    hints = [(variable, int(v not in members)) for v, variable in enumerate(keep)] if hint else None
+    kept = sorted(set(range(n)) - set(start))
+    hints = membership(keep, kept) if hint else None
     outcome = run(model, keep, budget=budget, linearization_level=1, hint=hints)
-    solution = None
-    if outcome.values is not None:
-        solution = [v for v, variable in enumerate(keep) if not outcome.value(variable)]
+    forest = outcome.chosen(keep)
+    solution = None if forest is None else sorted(set(range(n)) - set(forest))
     return choose(
         outcome,
         sense=Sense.MIN,

@@ -9,10 +9,10 @@ import numpy as np
 from npbench.answers import Shape
 from npbench.errors import InputError
 from npbench.families import draw_size
-from npbench.graphs import require_int, require_list, subset_problem
+from npbench.graphs import require_int, require_list, subset_refusal
 from npbench.levels import make_levels
 from npbench.prompts import Wording
-from npbench.references import EARLY_STOP, choose, run
+from npbench.references import EARLY_STOP, choose, membership, run
 from npbench.rng import digest
 from npbench.solutions import canonical_set, set_distance
 from npbench.task import Budget, Reference, Sense, Task, Verdict
@@ -38,9 +38,9 @@ class Items:
 
 def verify(instance: Items, answer: object) -> Verdict:
     """Feasible where the items are distinct and their weight is within the capacity."""
-    problem = subset_problem(answer, len(instance.weights), "item")
-    if problem:
-        return Verdict(False, reason=problem[0], rule=problem[1])
+    refusal = subset_refusal(answer, len(instance.weights), "item")
+    if refusal is not None:
+        return refusal
     assert isinstance(answer, (list, tuple))
     weight = sum(instance.weights[i] for i in answer)
     if weight > instance.capacity:
@@ -107,16 +107,12 @@ def _solve(instance: Items, budget: Budget, *, hint: bool) -> Reference[list[int
     total = cp_model.LinearExpr.weighted_sum
     model.add(total(chosen, list(instance.weights)) <= instance.capacity)
     model.maximize(total(chosen, list(instance.values)))
-    members = set(start)
-    hints = [(variable, int(i in members)) for i, variable in enumerate(chosen)] if hint else None
+    hints = membership(chosen, start) if hint else None
     outcome = run(model, chosen, budget=budget, linearization_level=1, hint=hints)
-    solution = None
-    if outcome.values is not None:
-        solution = [i for i, variable in enumerate(chosen) if outcome.value(variable)]
     return choose(
         outcome,
         sense=Sense.MAX,
-        solution=solution,
+        solution=outcome.chosen(chosen),
         fallback=start,
         objective=lambda items: sum(instance.values[i] for i in items),
         trivial_bound=sum(instance.values),

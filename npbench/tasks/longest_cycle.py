@@ -18,7 +18,7 @@ from npbench.graph_tasks import (
     encode_graph,
     graph_class_key,
 )
-from npbench.graphs import Graph, decode_graph, shown
+from npbench.graphs import Graph, decode_graph, entry_refusal
 from npbench.levels import graph_levels
 from npbench.prompts import Wording
 from npbench.references import EARLY_STOP, choose, run
@@ -32,17 +32,10 @@ Walk = list[int]
 
 def verify(graph: Graph, answer: object) -> Verdict:
     """Feasible where the walk is closed, follows edges and visits 3 or more vertices once each."""
-    n = graph.num_vertices
-    if not isinstance(answer, (list, tuple)):
-        return Verdict(False, reason="the answer is no list of vertex numbers", rule="shape")
-    for entry in answer:
-        if type(entry) is not int:
-            reason = f"the answer holds {shown(entry)}, which is no integer"
-            return Verdict(False, reason=reason, rule="type")
-        if not 0 <= entry < n:
-            return Verdict(
-                False, reason=f"vertex {shown(entry)} does not exist (0 to {n - 1})", rule="range"
-            )
+    refusal = entry_refusal(answer, graph.num_vertices, "vertex")
+    if refusal is not None:
+        return refusal
+    assert isinstance(answer, (list, tuple))
     if len(answer) < 4:
         reason = f"{len(answer)} entries; a cycle has at least 3 vertices and returns to its start"
         return Verdict(False, reason=reason, rule="too_short")

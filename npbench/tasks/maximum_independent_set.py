@@ -7,7 +7,7 @@ import numpy as np
 
 from npbench import families
 from npbench.graph_tasks import EXAMPLE_GRAPH, PICTURE_OF_A_GRAPH, subset_task
-from npbench.graphs import Graph, member_mask, subset_problem
+from npbench.graphs import Graph, member_mask, subset_refusal
 from npbench.levels import graph_levels
 from npbench.packing import solve_independent_set
 from npbench.prompts import Wording
@@ -19,12 +19,10 @@ __all__ = ["TASK"]
 
 def verify(graph: Graph, answer: object) -> Verdict:
     """Feasible where the vertices are distinct, at least one, and no edge joins two of them."""
-    problem = subset_problem(answer, graph.num_vertices, "vertex")
-    if problem:
-        return Verdict(False, reason=problem[0], rule=problem[1])
+    refusal = subset_refusal(answer, graph.num_vertices, "vertex", empty=False)
+    if refusal is not None:
+        return refusal
     assert isinstance(answer, (list, tuple))
-    if not answer:
-        return Verdict(False, reason="the set is empty", rule="empty")
     chosen = member_mask(answer)
     for vertex in answer:
         clash = graph.masks[vertex] & chosen

@@ -12,7 +12,7 @@ from npbench.canonical import class_key as structure_key
 from npbench.covering import greedy_cover, random_cover, solve_cover
 from npbench.errors import InputError
 from npbench.families import draw_size
-from npbench.graphs import member_mask, require_int, require_list, subset_problem
+from npbench.graphs import member_mask, require_int, require_list, subset_refusal
 from npbench.levels import make_levels
 from npbench.prompts import Wording
 from npbench.references import EARLY_STOP
@@ -42,9 +42,9 @@ class Cover:
 
 def verify(instance: Cover, answer: object) -> Verdict:
     """Feasible where the subset numbers are distinct and every element is in a chosen subset."""
-    problem = subset_problem(answer, len(instance.subsets), "subset")
-    if problem:
-        return Verdict(False, reason=problem[0], rule=problem[1])
+    refusal = subset_refusal(answer, len(instance.subsets), "subset")
+    if refusal is not None:
+        return refusal
     assert isinstance(answer, (list, tuple))
     covered = 0
     for j in answer:

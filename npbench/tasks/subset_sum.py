@@ -9,10 +9,10 @@ import numpy as np
 from npbench.answers import Shape
 from npbench.errors import InputError, NoSolutionError
 from npbench.families import draw_size
-from npbench.graphs import require_int, require_list, subset_problem
+from npbench.graphs import require_int, require_list, subset_refusal
 from npbench.levels import make_levels
 from npbench.prompts import Wording
-from npbench.references import EARLY_STOP, choose, run
+from npbench.references import EARLY_STOP, choose, membership, run
 from npbench.rng import digest
 from npbench.solutions import canonical_set, set_distance
 from npbench.task import Budget, Reference, Sense, Task, Verdict
@@ -37,12 +37,10 @@ class Numbers:
 
 def verify(instance: Numbers, answer: object) -> Verdict:
     """Feasible where the positions are distinct, at least one, and their numbers hit the target."""
-    problem = subset_problem(answer, len(instance.numbers), "position")
-    if problem:
-        return Verdict(False, reason=problem[0], rule=problem[1])
+    refusal = subset_refusal(answer, len(instance.numbers), "position", empty=False)
+    if refusal is not None:
+        return refusal
     assert isinstance(answer, (list, tuple))
-    if not answer:
-        return Verdict(False, reason="no position is chosen", rule="empty")
     total = sum(instance.numbers[i] for i in answer)
     if total != instance.target:
         reason = f"the numbers add up to {total}, not {instance.target}"
@@ -148,16 +146,12 @@ def _solve(
     total = cp_model.LinearExpr.weighted_sum(chosen, list(instance.numbers))
     model.add(total == instance.target)
     model.maximize(sum(chosen))
-    members = set(start)
-    hints = [(variable, int(i in members)) for i, variable in enumerate(chosen)] if hint else None
+    hints = membership(chosen, start) if hint else None
     outcome = run(model, chosen, budget=budget, linearization_level=1, hint=hints)
-    solution = None
-    if outcome.values is not None:
-        solution = [i for i, variable in enumerate(chosen) if outcome.value(variable)]
     return choose(
         outcome,
         sense=Sense.MAX,
-        solution=solution,
+        solution=outcome.chosen(chosen),
         fallback=start,
         objective=len,
         trivial_bound=len(instance.numbers),

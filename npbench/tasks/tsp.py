@@ -11,7 +11,7 @@ from npbench.answers import Shape
 from npbench.canonical import class_key as structure_key
 from npbench.errors import InputError
 from npbench.families import draw_size
-from npbench.graphs import require_int, require_list, shown
+from npbench.graphs import entry_refusal, require_int, require_list
 from npbench.levels import make_levels
 from npbench.prompts import Wording
 from npbench.references import choose, run
@@ -43,15 +43,10 @@ def tour_length(cities: Cities, tour: Sequence[int]) -> int:
 def verify(cities: Cities, answer: object) -> Verdict:
     """Feasible where the tour visits each city once and returns to its start."""
     n = len(cities.distances)
-    if not isinstance(answer, (list, tuple)):
-        return Verdict(False, reason="the answer is no list of city numbers", rule="shape")
-    for entry in answer:
-        if type(entry) is not int:
-            reason = f"the answer holds {shown(entry)}, which is no integer"
-            return Verdict(False, reason=reason, rule="type")
-        if not 0 <= entry < n:
-            reason = f"city {shown(entry)} does not exist (0 to {n - 1})"
-            return Verdict(False, reason=reason, rule="range")
+    refusal = entry_refusal(answer, n, "city")
+    if refusal is not None:
+        return refusal
+    assert isinstance(answer, (list, tuple))
     if not answer:
         return Verdict(False, reason="the tour is empty", rule="empty")
     if len(answer) > 1 and answer[0] != answer[-1]:

@@ -4,12 +4,13 @@ import numpy as np
 
 from npbench import families
 from npbench.branch_and_bound import maximum_clique
+from npbench.covering import greedy_cover, random_cover, solve_cover
 from npbench.graph_tasks import EXAMPLE_GRAPH, PICTURE_OF_A_GRAPH, subset_task
-from npbench.graphs import Graph, member_mask, subset_problem
+from npbench.graphs import Graph, member_mask, subset_refusal
 from npbench.levels import graph_levels
 from npbench.packing import NODE_LIMIT
 from npbench.prompts import Wording
-from npbench.references import EARLY_STOP, choose, prefer, run
+from npbench.references import EARLY_STOP, prefer
 from npbench.task import Budget, Reference, Sense, Status, Verdict
 
 __all__ = ["TASK"]
@@ -17,9 +18,9 @@ __all__ = ["TASK"]
 
 def verify(graph: Graph, answer: object) -> Verdict:
     """Feasible where the vertices are distinct and every edge has an end among them."""
-    problem = subset_problem(answer, graph.num_vertices, "vertex")
-    if problem:
-        return Verdict(False, reason=problem[0], rule=problem[1])
+    refusal = subset_refusal(answer, graph.num_vertices, "vertex")
+    if refusal is not None:
+        return refusal
     assert isinstance(answer, (list, tuple))
     chosen = member_mask(answer)
     for u, v in graph.edges:
@@ -33,40 +34,33 @@ def trivial(graph: Graph, _: np.random.Generator) -> list[int]:
     return list(range(graph.num_vertices))
 
 
+def incidences(graph: Graph) -> list[int]:
+    """The edges at each vertex, as bit masks."""
+    masks = [0] * graph.num_vertices
+    for number, (u, v) in enumerate(graph.edges):
+        masks[u] |= 1 << number
+        masks[v] |= 1 << number
+    return masks
+
+
 def random(graph: Graph, rng: np.random.Generator) -> list[int]:
     """Vertices in random order, taken while an edge is uncovered."""
-    uncovered = set(graph.edges)
-    chosen: list[int] = []
-    for vertex in rng.permutation(graph.num_vertices).tolist():
-        if not uncovered:
-            break
-        chosen.append(vertex)
-        uncovered = {edge for edge in uncovered if vertex not in edge}
-    return sorted(chosen)
+    return random_cover(incidences(graph), len(graph.edges), rng)
 
 
 def greedy(graph: Graph, _: np.random.Generator) -> list[int]:
     """The vertex with the most uncovered edges first, the lowest number among equals."""
-    left = list(graph.masks)
-    chosen: list[int] = []
-    while True:
-        vertex = max(range(graph.num_vertices), key=lambda v: (left[v].bit_count(), -v))
-        if not left[vertex]:
-            return sorted(chosen)
-        chosen.append(vertex)
-        left[vertex] = 0
-        left = [mask & ~(1 << vertex) for mask in left]
+    return greedy_cover(incidences(graph), len(graph.edges))
 
 
-def heuristic(graph: Graph, rng: np.random.Generator) -> list[int]:
+def heuristic(graph: Graph, _: np.random.Generator) -> list[int]:
     """CP-SAT stopped early."""
-    return _solve(graph, EARLY_STOP, start=greedy(graph, rng), hint=False).solution
+    return _solve(graph, EARLY_STOP, hint=False).solution
 
 
 def reference(graph: Graph, budget: Budget) -> Reference[list[int]]:
     """CP-SAT with one clause per edge; where unproven, branch and bound on the complement."""
-    start = greedy(graph, np.random.default_rng(0))
-    best = _solve(graph, budget, start=start, hint=True)
+    best = _solve(graph, budget, hint=True)
     if best.status is Status.OPTIMAL:
         return best
     independent, proven = maximum_clique(graph.complement, node_limit=NODE_LIMIT)
@@ -76,27 +70,9 @@ def reference(graph: Graph, budget: Budget) -> Reference[list[int]]:
     return prefer(Sense.MIN, best, Reference(cover, len(cover), bound, status))
 
 
-def _solve(graph: Graph, budget: Budget, *, start: list[int], hint: bool) -> Reference[list[int]]:
-    from ortools.sat.python import cp_model
-
-    model = cp_model.CpModel()
-    chosen = [model.new_bool_var("") for _ in range(graph.num_vertices)]
-    for u, v in graph.edges:
-        model.add_bool_or(chosen[u], chosen[v])
-    model.minimize(sum(chosen))
-    members = set(start)
-    hints = [(variable, int(v in members)) for v, variable in enumerate(chosen)] if hint else None
-    outcome = run(model, chosen, budget=budget, linearization_level=1, hint=hints)
-    solution = None
-    if outcome.values is not None:
-        solution = [v for v, variable in enumerate(chosen) if outcome.value(variable)]
-    return choose(
-        outcome,
-        sense=Sense.MIN,
-        solution=solution,
-        fallback=start,
-        objective=len,
-        trivial_bound=0,
+def _solve(graph: Graph, budget: Budget, *, hint: bool) -> Reference[list[int]]:
+    return solve_cover(
+        incidences(graph), len(graph.edges), budget, hint=hint, linearization_level=1
     )
 
 
