@@ -23,6 +23,9 @@ _COMMANDS = {
     "score": "Score the replies to a split.",
     "draw": "Draw the picture of an instance file.",
     "export": "Write a split in the format of another program.",
+    "gallery": "Draw a page with every task, level and style.",
+    "robustness": "Compare styles, and pictures with text, instance by instance.",
+    "perception": "Read pictures: prompts, a decoder's replies, and their scores.",
     "check-overlap": "Prove that two splits share no instance.",
     "tasks": "List tasks, suites, levels and official splits.",
 }

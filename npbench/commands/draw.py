@@ -6,6 +6,7 @@ import click
 
 from npbench.errors import InputError
 from npbench.interop.instances import read_instance
+from npbench.rendering.svg import as_svg
 from npbench.rendering.styles import STYLES, get_style
 
 __all__ = ["command"]
@@ -17,7 +18,9 @@ PICTURE_SIZE = 768
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--task", help="The task, where the file does not say it.")
 @click.option("--key", help="Which instance, where the file holds several.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The PNG to write.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="The PNG or SVG to write."
+)
 @click.option("--style", default=next(iter(STYLES)), show_default=True, help=", ".join(STYLES))
 def command(file: Path, task: str | None, key: str | None, out: Path, style: str) -> None:
     """Draw the instance in FILE: our JSON, NP-Engine's, .tsp, .col, .clq, .in or npmm .tsv.
@@ -29,9 +32,11 @@ def command(file: Path, task: str | None, key: str | None, out: Path, style: str
     if out.exists():
         raise InputError(f"{out} exists; choose another file")
     picture = found.task.draw(found.instance, chosen, PICTURE_SIZE)
+    vectors = out.suffix.lower() == ".svg"
+    data = as_svg(picture.scene, chosen).encode() if vectors else picture.png
     try:
-        out.write_bytes(picture.png)
+        out.write_bytes(data)
     except OSError as error:
         raise InputError(f"{out} cannot be written: {error.strerror}") from None
     size = f"{picture.layout['width']} x {picture.layout['height']}"
-    click.echo(f"{out}: {found.task.name} instance {found.name}, {size}, {len(picture.png)} bytes")
+    click.echo(f"{out}: {found.task.name} instance {found.name}, {size}, {len(data)} bytes")

@@ -38,9 +38,7 @@ def parse_params(values: tuple[str, ...]) -> dict[str, int | tuple[int, int]]:
     return params
 
 
-def _styles(
-    names: tuple[str, ...], rotate: float | None, noise: float | None
-) -> tuple[str, ...]:
+def _styles(names: tuple[str, ...], rotate: float | None, noise: float | None) -> tuple[str, ...]:
     """The styles, each with the disturbances that are asked for of all."""
     if rotate is None and noise is None:
         return names

@@ -16,23 +16,21 @@ Rules, with lengths in pixels of the delivered picture:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from npbench.rendering.bars import misplaced
 from npbench.rendering.geometry import (
-    Array,
     angle_gap,
-    box_box,
     box_point,
     box_segment,
     crossing_angles,
     point_segment,
 )
+from npbench.rendering.marks import Marks, read_marks
+from npbench.rendering.naming import LABEL_GAP, LABEL_REACH, RIM, crowded, misnamed
 from npbench.rendering.tiling import MIN_TEXT_HEIGHT, untiled
-from npbench.rendering.timelines import misplaced
 from npbench.rendering.turning import turned_layout
 
 __all__ = [
@@ -48,34 +46,7 @@ __all__ = [
 
 VERTEX_GAP = 4.0
 EDGE_GAP = 3.0
-LABEL_GAP = 2.0
-RIM = 2.5
-LABEL_REACH = 8.0
 MIN_ANGLE = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Marks:
-    """The layout as arrays, with a name for each mark."""
-
-    vertex: tuple[int, ...]
-    centres: Array
-    radii: Array
-    edges: tuple[tuple[int, int], ...]
-    segments: Array
-    owner: tuple[int, ...]
-    """For each segment, the position of its edge."""
-    boxes: Array
-    of: tuple[str, ...]
-    texts: tuple[str, ...]
-    tables: Array
-
-    def label(self, index: int) -> str:
-        return f"label {self.texts[index]!r} of {self.of[index]}"
-
-    def edge(self, segment: int) -> str:
-        u, v = self.edges[self.owner[segment]]
-        return f"edge {u}-{v}"
 
 
 def flaws(layout: Mapping[str, Any]) -> list[str]:
@@ -86,14 +57,14 @@ def flaws(layout: Mapping[str, Any]) -> list[str]:
     """
     if "upright" in layout:
         return _turned_flaws(layout)
-    marks = _read(layout)
+    marks = read_marks(layout)
     found = list(_off_canvas(layout))
     found += _vertices(marks)
     found += _edge_ends(layout)
     found += _edge_clearances(marks)
     found += _edge_angles(layout, marks)
-    found += _labels(marks)
-    found += _names(marks)
+    found += crowded(marks)
+    found += misnamed(marks)
     for index, table in enumerate(layout["tables"]):
         found += untiled(f"table {index}", table)
     found += misplaced(layout)
@@ -106,27 +77,6 @@ def _turned_flaws(layout: Mapping[str, Any]) -> list[str]:
     if dict(layout) != turned_layout(layout["upright"], layout["rotation"]):
         found.append(f"the layout is not its upright one, turned by {layout['rotation']:g} degrees")
     return found
-
-
-def _read(layout: Mapping[str, Any]) -> _Marks:
-    vertices, edges, labels = layout["vertices"], layout["edges"], layout["labels"]
-    pieces = [
-        (index, [*start, *end])
-        for index, edge in enumerate(edges)
-        for start, end in zip(edge["points"], edge["points"][1:], strict=False)
-    ]
-    return _Marks(
-        vertex=tuple(v["id"] for v in vertices),
-        centres=np.array([[v["x"], v["y"]] for v in vertices], dtype=float).reshape(-1, 2),
-        radii=np.array([v["r"] for v in vertices], dtype=float),
-        edges=tuple((edge["u"], edge["v"]) for edge in edges),
-        segments=np.array([piece for _, piece in pieces], dtype=float).reshape(-1, 4),
-        owner=tuple(index for index, _ in pieces),
-        boxes=np.array([label["box"] for label in labels], dtype=float).reshape(-1, 4),
-        of=tuple(label["of"] for label in labels),
-        texts=tuple(label["text"] for label in labels),
-        tables=np.array([t["box"] for t in layout["tables"]], dtype=float).reshape(-1, 4),
-    )
 
 
 def _off_canvas(layout: Mapping[str, Any]) -> Iterator[str]:
@@ -144,7 +94,7 @@ def _off_canvas(layout: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} lies {beyond:.1f} px outside the canvas"
 
 
-def _vertices(marks: _Marks) -> Iterator[str]:
+def _vertices(marks: Marks) -> Iterator[str]:
     apart = np.hypot(*(marks.centres[:, None] - marks.centres).T).T
     gaps = apart - marks.radii[:, None] - marks.radii
     for i, j in np.argwhere(np.triu(gaps < VERTEX_GAP, k=1)):
@@ -173,7 +123,7 @@ def _edge_ends(layout: Mapping[str, Any]) -> Iterator[str]:
                 yield f"edge {u}-{v} misses the centre of vertex {vertex} by {miss:.1f} px"
 
 
-def _edge_clearances(marks: _Marks) -> Iterator[str]:
+def _edge_clearances(marks: Marks) -> Iterator[str]:
     gaps = point_segment(marks.centres, marks.segments) - marks.radii[:, None]
     for i, s in np.argwhere(gaps < EDGE_GAP):
         if marks.vertex[i] not in marks.edges[marks.owner[s]]:
@@ -185,7 +135,7 @@ def _edge_clearances(marks: _Marks) -> Iterator[str]:
         yield f"{marks.edge(s)} touches table {t}"
 
 
-def _edge_angles(layout: Mapping[str, Any], marks: _Marks) -> Iterator[str]:
+def _edge_angles(layout: Mapping[str, Any], marks: Marks) -> Iterator[str]:
     rays: dict[int, list[tuple[float, str]]] = {}
     for edge in layout["edges"]:
         u, v, points = edge["u"], edge["v"], edge["points"]
@@ -212,72 +162,3 @@ def _edge_angles(layout: Mapping[str, Any], marks: _Marks) -> Iterator[str]:
             f"{marks.edge(s)} and {marks.edge(t)} cross at {angles[s, t]:.1f} degrees, "
             f"at least {MIN_ANGLE:g} needed"
         )
-
-
-def _labels(marks: _Marks) -> Iterator[str]:
-    for i, (_, top, _, bottom) in enumerate(marks.boxes):
-        if bottom - top < MIN_TEXT_HEIGHT:
-            yield f"{marks.label(i)} is {bottom - top:g} px high, at least {MIN_TEXT_HEIGHT} needed"
-    apart = box_box(marks.boxes, marks.boxes)
-    for i, j in np.argwhere(np.triu(apart < LABEL_GAP, k=1)):
-        yield f"{marks.label(i)} and {marks.label(j)} are {apart[i, j]:.1f} px apart"
-    for i, t in np.argwhere(box_box(marks.boxes, marks.tables) < LABEL_GAP):
-        yield f"{marks.label(i)} touches table {t}"
-    from_discs = box_point(marks.boxes, marks.centres) - marks.radii
-    for i, j in np.argwhere(from_discs < LABEL_GAP):
-        if marks.of[i] != f"vertex {marks.vertex[j]}":
-            yield (
-                f"{marks.label(i)} is {from_discs[i, j]:.1f} px from the disc of vertex "
-                f"{marks.vertex[j]}, at least {LABEL_GAP:g} needed"
-            )
-    inside = set(_inside(marks))
-    from_edges = box_segment(marks.boxes, marks.segments)
-    for i, s in np.argwhere(from_edges < LABEL_GAP):
-        ends = {f"vertex {end}" for end in marks.edges[marks.owner[s]]}
-        hidden = i in inside and marks.of[i] in ends
-        if not hidden and marks.of[i] != marks.edge(s):
-            yield (
-                f"{marks.label(i)} is {from_edges[i, s]:.1f} px from {marks.edge(s)}, "
-                f"at least {LABEL_GAP:g} needed"
-            )
-
-
-def _inside(marks: _Marks) -> Iterator[int]:
-    """Labels whose box begins inside the disc of the vertex that they name."""
-    position = {f"vertex {vertex}": index for index, vertex in enumerate(marks.vertex)}
-    for i, of in enumerate(marks.of):
-        if of in position:
-            j = position[of]
-            if box_point(marks.boxes[i : i + 1], marks.centres[j : j + 1])[0, 0] < marks.radii[j]:
-                yield i
-
-
-def _names(marks: _Marks) -> Iterator[str]:
-    inside = set(_inside(marks))
-    from_discs = box_point(marks.boxes, marks.centres) - marks.radii
-    named: dict[int, list[int]] = {vertex: [] for vertex in marks.vertex}
-    for j, vertex in enumerate(marks.vertex):
-        for i in (i for i, of in enumerate(marks.of) if of == f"vertex {vertex}"):
-            named[vertex].append(i)
-            x0, y0, x1, y1 = marks.boxes[i]
-            x, y = marks.centres[j]
-            reach = float(np.hypot(max(x - x0, x1 - x), max(y - y0, y1 - y)))
-            if i in inside and reach > marks.radii[j] - RIM:
-                yield (
-                    f"{marks.label(i)} ends {marks.radii[j] - reach:.1f} px inside its disc, "
-                    f"at least {RIM:g} needed"
-                )
-            if from_discs[i, j] > LABEL_REACH:
-                yield (
-                    f"{marks.label(i)} is {from_discs[i, j]:.1f} px away, "
-                    f"at most {LABEL_REACH:g} allowed"
-                )
-            nearest = int(np.argmin(from_discs[i]))
-            if i not in inside and nearest != j:
-                yield f"{marks.label(i)} is nearer to vertex {marks.vertex[nearest]}"
-    for vertex, labels in named.items():
-        if len(labels) != 1:
-            yield f"vertex {vertex} has {len(labels)} labels, 1 needed"
-    for v, w in combinations(marks.vertex, 2):
-        if {marks.texts[i] for i in named[v]} & {marks.texts[i] for i in named[w]}:
-            yield f"vertex {v} and vertex {w} have the same label"

@@ -182,7 +182,7 @@ def get_style(label: str) -> Style:
     """
     parts = _LABEL.fullmatch(label)
     if parts is None or parts["name"] not in STYLES:
-        raise unknown_name("style", label, STYLES)
+        raise unknown_name("style", label if parts is None else parts["name"], STYLES)
     style = STYLES[parts["name"]]
     rotation, noise = float(parts["angle"] or 0), float(parts["sigma"] or 0)
     return replace(style, rotation=rotation, noise=noise) if rotation or noise else style

@@ -14,17 +14,25 @@ from npbench.rendering.turning import turned_size
 __all__ = ["as_svg", "svg_text"]
 
 
-@lru_cache(maxsize=1)
-def _fonts() -> str:
-    """The bundled font, so that the letters are the same everywhere."""
-    faces = []
-    for name, weight in (("DejaVuSans-subset.ttf", 400), ("DejaVuSans-Bold-subset.ttf", 700)):
-        data = b64encode(files("npbench.rendering").joinpath("fonts", name).read_bytes()).decode()
-        faces.append(
-            "@font-face{font-family:npbench;font-weight:"
-            f"{weight};src:url(data:font/ttf;base64,{data})}}"
-        )
-    return f"<style>{''.join(faces)}text{{font-family:npbench,'DejaVu Sans',sans-serif}}</style>"
+_FACES = {400: "DejaVuSans-subset.ttf", 700: "DejaVuSans-Bold-subset.ttf"}
+"""Files of the bundled font by weight."""
+
+
+@lru_cache(maxsize=2)
+def _face(weight: int) -> str:
+    """A face of the bundled font, so that the letters are the same everywhere."""
+    data = files("npbench.rendering").joinpath("fonts", _FACES[weight]).read_bytes()
+    source = f"url(data:font/ttf;base64,{b64encode(data).decode()})"
+    return f"@font-face{{font-family:npbench;font-weight:{weight};src:{source}}}"
+
+
+def _fonts(scene: Scene) -> str:
+    """The faces that the scene needs; marks on top of it use the bold one."""
+    texts = [label.text for label in scene.labels]
+    texts += [cell.text for table in scene.tables for cell in table.cells if cell.text]
+    weights = [700] if all(text.bold for text in texts) else [400, 700]
+    faces = "".join(_face(weight) for weight in weights)
+    return f"<style>{faces}text{{font-family:npbench,'DejaVu Sans',sans-serif}}</style>"
 
 
 def as_svg(scene: Scene, style: Style, *, under: str = "", over: str = "", margin: int = 0) -> str:
@@ -54,7 +62,7 @@ def as_svg(scene: Scene, style: Style, *, under: str = "", over: str = "", margi
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" '
         f'viewBox="0 0 {size[0]} {size[1]}">',
-        _fonts(),
+        _fonts(scene),
         f'<rect width="100%" height="100%" fill="{style.background}"/>',
         f"<g{turn}>",
         *(_line(line, style) for line in scene.lines),

@@ -1,15 +1,12 @@
-"""Timelines: bars on an axis with round times, and the part of the proof that concerns them."""
+"""Timelines: bars on an axis with round times."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Any
 
 from npbench.rendering.panels import TimelinePanel
 from npbench.rendering.scene import Bar, Label
 from npbench.rendering.text import TEXT_SIZES, centred, glyphs
 
-__all__ = ["TIMELINE_HEIGHT", "Timeline", "misplaced", "place_timeline"]
+__all__ = ["TIMELINE_HEIGHT", "Timeline", "place_timeline"]
 
 TIMELINE_HEIGHT = 76
 """Height of a timeline, margins included."""
@@ -69,28 +66,3 @@ def _step(first: int, last: int, width: int) -> int:
     wanted = (last - first) / most
     fitting = [step for step in _STEPS if step >= wanted]
     return fitting[0] if fitting else -(-int(wanted + 1) // _STEPS[-1]) * _STEPS[-1]
-
-
-def misplaced(layout: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the bars of a stored layout, one sentence each."""
-    bars = layout.get("bars", [])
-    for bar in bars:
-        x0, y0, x1, y1 = bar["box"]
-        beyond = max(-x0, -y0, x1 - layout["width"], y1 - layout["height"])
-        if beyond > 0:
-            yield f"{bar['of']} lies {beyond:g} px outside the canvas"
-        if bar["of"].startswith("interval") and x1 - x0 < 2:
-            yield f"{bar['of']} is {x1 - x0:g} px wide, at least 2 needed"
-        for label in layout["labels"]:
-            if _overlap(bar["box"], label["box"]):
-                yield f"label {label['text']!r} of {label['of']} lies on {bar['of']}"
-        for index, table in enumerate(layout["tables"]):
-            if _overlap(bar["box"], table["box"]):
-                yield f"{bar['of']} lies on table {index}"
-    for one, other in combinations([b for b in bars if b["of"].startswith("interval")], 2):
-        if _overlap(one["box"], other["box"]):
-            yield f"{one['of']} and {other['of']} overlap"
-
-
-def _overlap(one: list[float], other: list[float]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

@@ -239,3 +239,11 @@ def test_a_solver_is_suggested_and_no_file_is_overwritten(npbench, split, respon
     before = kept.read_bytes()
     npbench("solve", "--data", split, "--solver", "greedy", "--out", kept, code=2)
     assert kept.read_bytes() == before
+
+
+def test_an_instance_is_drawn_as_png_and_as_svg(npbench, tmp_path):
+    path = tmp_path / "square.json"
+    path.write_text('{"num_vertices": 4, "edges": [[0, 1], [1, 2], [2, 3], [0, 3]]}')
+    for name, start in (("p.png", b"\x89PNG"), ("p.svg", b"<svg")):
+        npbench("draw", path, "--task", "longest_cycle", "--out", tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)

@@ -1,0 +1,151 @@
+"""Reading of short texts by matching the letters of the bundled font along a line.
+
+A text is the cheapest way to cover the line's columns by letters and blanks (dynamic
+programming); the cost is the squared difference of inks. Letters may touch each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from io import BytesIO
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from PIL import Image, ImageDraw, ImageFont
+
+from npbench.decoding.imaging import Array, image_library
+
+__all__ = ["DIGITS", "SIZES", "WORDS", "Font", "Reading", "read_line"]
+
+DIGITS = "0123456789"
+WORDS = DIGITS + "abcdefghijklmnopqrstuvwxyzSGDMR-x:"
+SIZES = (20, 18, 17, 16, 15)
+_PRICE = 0.6
+"""Cost of a letter, so that specks on blank paper are not read as dots or dashes."""
+_GAP = 0.24
+"""Share of the font size that a blank between two words takes at least, beyond the letters'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Font:
+    """One face of the bundled font, as sharp as the picture."""
+
+    size: int
+    bold: bool
+    blur: float = 0.0
+    """Standard deviation in pixels; a picture that was turned is softer than its letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text and how badly the pixels fit it."""
+
+    text: str
+    cost: float
+    """Squared difference of inks, in pixels."""
+    ink: float
+    """Squared ink of the line, in pixels; a good reading costs a small part of it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Letters:
+    """The letters of one width."""
+
+    width: int
+    members: tuple[int, ...]
+    """Their places in the alphabet."""
+    flat: Array
+    """Their inks, one row each."""
+    squared: Array
+
+
+@lru_cache(maxsize=64)
+def _face(size: int, *, bold: bool) -> ImageFont.FreeTypeFont:
+    name = "DejaVuSans-Bold-subset.ttf" if bold else "DejaVuSans-subset.ttf"
+    data = files("npbench.rendering").joinpath("fonts", name).read_bytes()
+    return ImageFont.truetype(BytesIO(data), size, layout_engine=ImageFont.Layout.BASIC)
+
+
+@lru_cache(maxsize=8192)
+def _letter(sign: str, font: Font, above: int, below: int) -> Array:
+    """Ink of a letter on rows from ``above`` the baseline to ``below`` it, one advance wide."""
+    face = _face(font.size, bold=font.bold)
+    width = max(1, round(face.getlength(sign)))
+    canvas = Image.new("L", (width, above + below))
+    ImageDraw.Draw(canvas).text((0, above), sign, fill=255, font=face, anchor="ls")
+    ink = np.asarray(canvas, dtype=float) / 255
+    if font.blur:
+        ink = image_library().gaussian_filter(ink, font.blur)
+    return ink
+
+
+@lru_cache(maxsize=4096)
+def _letters(alphabet: str, font: Font, above: int, below: int) -> tuple[_Letters, ...]:
+    """The alphabet's letters by their widths."""
+    inks = [_letter(sign, font, above, below) for sign in alphabet]
+    groups = []
+    for width in sorted({ink.shape[1] for ink in inks}):
+        members = tuple(i for i, ink in enumerate(inks) if ink.shape[1] == width)
+        flat = np.array([inks[i].ravel() for i in members])
+        groups.append(_Letters(width, members, flat, (flat**2).sum(axis=1)))
+    return tuple(groups)
+
+
+def read_line(ink: Array, *, baseline: int, font: Font, alphabet: str) -> Reading:
+    """The cheapest reading of a line.
+
+    Args:
+        ink: Coverage by ink in [0, 1], rows by columns.
+        baseline: Row on which the letters stand.
+        font: The face to compare with.
+        alphabet: Letters that may occur.
+    """
+    columns = ink.shape[1]
+    blank = np.concatenate([[0.0], np.cumsum((ink**2).sum(axis=0))])
+    best = blank.tolist()
+    came: list[tuple[int, int]] = [(x - 1, -1) for x in range(columns + 1)]
+    groups = _letters(alphabet, font, baseline, ink.shape[0] - baseline)
+    # For every width, the price and the number of the best letter at every starting column.
+    offers = [
+        (letters.width, *_offers(ink, letters, blank))
+        for letters in groups
+        if letters.width <= columns
+    ]
+    steps = np.diff(blank).tolist()
+    for x in range(1, columns + 1):
+        price, source = best[x - 1] + steps[x - 1], (x - 1, -1)
+        for width, prices, numbers in offers:
+            start = x - width
+            if start >= 0 and best[start] + prices[start] < price:
+                price, source = best[start] + prices[start], (start, numbers[start])
+        best[x], came[x] = price, source
+    return Reading(_spelled(came, alphabet, font.size), best[columns], float(blank[-1]))
+
+
+def _offers(ink: Array, letters: _Letters, blank: Array) -> tuple[list[float], list[int]]:
+    """The cheapest letter of one width at every column, and its place in the alphabet."""
+    width = letters.width
+    windows = sliding_window_view(ink, width, axis=1).transpose(1, 0, 2)
+    flat = windows.reshape(len(windows), -1)
+    costs = (blank[width:] - blank[:-width])[:, None] - 2 * flat @ letters.flat.T + letters.squared
+    cheapest = costs.argmin(axis=1)
+    prices = costs[np.arange(len(costs)), cheapest] + _PRICE
+    return prices.tolist(), [letters.members[i] for i in cheapest.tolist()]
+
+
+def _spelled(came: Sequence[tuple[int, int]], alphabet: str, size: int) -> str:
+    """The letters on the cheapest path, words parted where many columns are blank."""
+    signs: list[str] = []
+    x, blank = len(came) - 1, 0
+    while x > 0:
+        start, index = came[x]
+        if index < 0:
+            blank += 1
+        else:
+            if signs and blank > _GAP * size:
+                signs.append(" ")
+            signs.append(alphabet[index])
+            blank = 0
+        x = start
+    return "".join(reversed(signs))
