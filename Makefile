@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: install demo test test-slow test-oracles compare-graders golden lint format clean
+.PHONY: install demo test test-slow test-vllm test-oracles compare-graders golden lint format clean
 .DEFAULT_GOAL := test
 
 install: $(VENV)/.installed
@@ -34,6 +34,19 @@ test-oracles:
 	  .venv-oracles-$$lib/bin/python -m pip install --quiet -r requirements/oracles-$$lib.txt; \
 	  PYTHONPATH=. .venv-oracles-$$lib/bin/python -m pytest -o addopts=--import-mode=importlib -rP tests/trainers/oracles/test_$$lib.py; \
 	done
+
+# The vllm backend against a real engine and server on a CPU, in an environment of its own.
+VLLM_VENV ?= .venv-vllm
+test-vllm: $(VLLM_VENV)/.installed
+	VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CPU_KVCACHE_SPACE=1 VLLM_NO_USAGE_STATS=1 \
+	  $(VLLM_VENV)/bin/python -m pytest -o addopts= -o filterwarnings= --import-mode=importlib \
+	  -p no:cacheprovider tests/evaluators/backends/test_offline_vllm.py
+
+$(VLLM_VENV)/.installed: requirements/vllm.txt pyproject.toml
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/pip install --quiet -r requirements/vllm.txt -e .
+	$(VLLM_VENV)/bin/pip uninstall --quiet -y torchvision torchaudio torchcodec triton
+	touch $@
 
 # Our grading beside Math-Verify's and mathruler's on the handed cases, and answers a second.
 compare-graders: install

@@ -2,16 +2,19 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from npbench.console import progress_bar
+from npbench.console import print_table, progress_bar
 from npbench.errors import InputError
 
-__all__ = ["rewrite_command"]
+if TYPE_CHECKING:
+    from trainers.config import Config
+
+__all__ = ["plot_command", "rewrite_command", "train_command"]
 
 
 @click.command(name="rewrite", short_help="Reword the prompts of a data set for Share-GRPO.")
@@ -123,3 +126,100 @@ def _journalled(
             file.flush()
             progress(number, total)
             yield found.key, found.variants
+
+
+@click.command(name="train", short_help="Train a model by a recipe, or go on with a run.")
+@click.option("--recipe", help="A shipped recipe, such as tiny-grpo, or a file ending in .toml.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change one setting.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of a new run.")
+@click.option("--resume", type=click.Path(path_type=Path), help="Folder of a run to go on with.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and stop.")
+def train_command(
+    recipe: str | None,
+    changes: tuple[str, ...],
+    out: Path | None,
+    resume: Path | None,
+    dry_run: bool,
+) -> None:
+    """Train a model: rollouts, rewards, and the loss of the recipe's method.
+
+    OUT gets config.toml, scalars.jsonl, evaluations.jsonl, rollouts.jsonl and checkpoints/, each
+    a Hugging Face folder, the newest also as checkpoints/last. --resume takes the run's own
+    settings and goes on from there to the very steps that the uninterrupted run takes.
+    """
+    from trainers.config import load_config
+
+    if (recipe is None) == (resume is None):
+        raise InputError("give either --recipe NAME|FILE.toml or --resume RUN")
+    if resume is not None and out is not None:
+        raise InputError("--resume goes on in its own folder: leave --out away")
+    if resume is not None and not (resume / "config.toml").is_file():
+        raise InputError(f"{resume} is no run: it has no config.toml")
+    config = load_config(recipe or str(resume) + "/config.toml", changes)
+    if dry_run:
+        _print_plan(config, recipe or str(resume))
+        return
+    if not config.model:
+        raise InputError(f"{recipe} names no model: add --set model=FOLDER_OR_NAME")
+    run = resume or out
+    if run is None:
+        raise InputError("a new run needs --out RUN")
+    from trainers.checkpoints import claim_run
+    from trainers.logs import training_bar
+    from trainers.loop import train
+
+    claim_run(config, run, resume=resume is not None)
+    _quiet_transformers()
+    if resume is None and config.data.folder and config.evaluation.folder:
+        from trainers.data import held_out, questions
+        from trainers.overlap import find_overlap
+
+        found = find_overlap(questions(config.data), held_out(config))
+        click.echo(found.sentence(), err=True)
+    with training_bar(config.steps) as progress:
+        train(config, run, resume=resume is not None, progress=progress)
+    click.echo(str(run / "checkpoints" / "last"))
+
+
+def _quiet_transformers() -> None:
+    """Leaves stderr to the bar of the training itself."""
+    from transformers.utils import logging
+
+    silence: Callable[[], None] = logging.disable_progress_bar
+    silence()
+
+
+def _print_plan(config: "Config", name: str) -> None:
+    """The plan and all settings, on stdout."""
+    from trainers.config import as_toml
+    from trainers.plan import make_plan
+
+    print_table(f"plan of {name}", ("", "value"), make_plan(config).lines())
+    click.echo(as_toml(config), nl=False)
+    if not config.model:
+        click.echo("no model yet: add --set model=FOLDER_OR_NAME", err=True)
+
+
+@click.command(name="plot", short_help="Draw the learning curves of runs.")
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), default=Path("curves.png"))
+@click.option("--curve", "names", multiple=True, help="A logged number; the usual ones if none.")
+@click.option("--smoothing", default=0.9, show_default=True, help="Weight of what came before.")
+def plot_command(
+    runs: tuple[Path, ...], out: Path, names: tuple[str, ...], smoothing: float
+) -> None:
+    """Draw the logged numbers of RUNS over their steps, smoothed, into one picture.
+
+    Runs of one method are drawn as one line, their mean, with a band from the lowest to the
+    highest.
+    """
+    from npbench.console import read_json
+    from trainers.plots import CURVES, draw_curves
+
+    groups: dict[str, list[Path]] = {}
+    for run in runs:
+        if not (run / "run.json").is_file():
+            raise InputError(f"{run} is no run: it has no run.json")
+        groups.setdefault(read_json(run / "run.json")["config"]["method"], []).append(run)
+    draw_curves(groups, out, names=names or CURVES, weight=smoothing)
+    click.echo(str(out))

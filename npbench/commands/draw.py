@@ -6,8 +6,8 @@ import click
 
 from npbench.errors import InputError
 from npbench.interop.instances import read_instance
-from npbench.rendering.svg import as_svg
 from npbench.rendering.styles import STYLES, get_style
+from npbench.rendering.svg import as_svg
 
 __all__ = ["command"]
 

@@ -1,0 +1,97 @@
+"""Loading a policy: the model of a checkpoint, its encoder, and where it is to run."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from npbench.errors import InputError
+from trainers.adapters import attach_adapter
+from trainers.config import Config
+from trainers.encoding import load_encoder
+from trainers.policy import Policy
+
+__all__ = ["load_policy", "pick_device"]
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of a name; ``auto`` takes CUDA where there is any."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise InputError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device {name!r} is asked for, but there is no CUDA here")
+    return device
+
+
+def load_policy(source: str, config: Config, *, trained: bool = True) -> Policy:
+    """The policy of a checkpoint: a folder, or a name that the Hub knows.
+
+    Args:
+        source: Folder or name.
+        config: The run's settings.
+        trained: False for a reference: no gradient.
+
+    Raises:
+        InputError: If there is no such checkpoint, or it is of no known kind.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+
+    try:
+        model_config: Any = AutoConfig.from_pretrained(source)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"model {source!r} cannot be loaded: {reason}") from None
+    image_token_id = getattr(model_config, "image_token_id", None)
+    kind = AutoModelForCausalLM if image_token_id is None else AutoModelForImageTextToText
+    optimizer = config.optimizer
+    precision = torch.bfloat16 if optimizer.precision == "bfloat16" else torch.float32
+    adapted = trained and config.lora.rank > 0
+    # frozen weights need no float32 master
+    model: Any = kind.from_pretrained(source, dtype=precision if adapted else torch.float32)
+    _switch_dropout_off(model)
+    model.requires_grad_(trained)
+    if adapted:
+        attach_adapter(model, config.lora, seed=config.seed)
+    model.train(trained and config.optimizer.gradient_checkpointing)
+    if trained and config.optimizer.gradient_checkpointing:
+        model.activation_checkpointing_enable()
+    sampling = config.sampling
+    encoder = load_encoder(
+        source,
+        model_config,
+        chat_template=sampling.chat_template,
+        min_pixels=sampling.min_pixels,
+        max_pixels=sampling.max_pixels,
+    )
+    placeholders = [image_token_id, getattr(model_config, "video_token_id", None)]
+    return Policy(
+        model=model.to(pick_device(config.device)),
+        encoder=encoder,
+        temperature=sampling.temperature,
+        end_ids=_end_ids(model, encoder.tokenizer),
+        banned_ids=tuple(token for token in placeholders if token is not None),
+        precision=precision,
+    )
+
+
+def _end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """All ids that end a reply; a generation configuration may name several."""
+    found: set[int] = set()
+    for value in (model.generation_config.eos_token_id, tokenizer.eos_token_id):
+        found |= set(value) if isinstance(value, list) else {value} - {None}
+    if not found:
+        raise InputError("the model names no token that ends a reply (eos_token_id)")
+    return tuple(sorted(found))
+
+
+def _switch_dropout_off(model: nn.Module) -> None:
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        for name in ("attention_dropout", "dropout"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)

@@ -1,0 +1,109 @@
+"""The training loop: rollouts, rewards, credit, the two-pass gradient, an optimiser step.
+
+Supervised stages take the place of rollouts and credit; everything else is the same.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from trainers.checkpoints import open_run, save_checkpoint
+from trainers.config import Config
+from trainers.data import PromptStream, held_out, questions
+from trainers.dynamic_sampling import FilledBatch, fill_batch
+from trainers.evaluation import evaluate
+from trainers.groups import Group, collect, reward_terms
+from trainers.logs import Logs
+from trainers.measures import Numbers, batch_numbers, speed
+from trainers.rollouts import TransformersBackend
+from trainers.supervised import Lessons, imitate
+from trainers.updates import learn
+
+__all__ = ["train"]
+
+
+def train(
+    config: Config,
+    run: Path,
+    *,
+    resume: bool = False,
+    progress: Callable[[int, Numbers], None] = lambda step, numbers: None,
+) -> None:
+    """Trains a policy and leaves its checkpoints and logs in the folder ``run``.
+
+    Args:
+        config: All settings.
+        run: An empty or missing folder; with ``resume`` that of an interrupted run.
+        resume: Goes on from the last checkpoint, to the very steps of the uninterrupted run.
+        progress: Called after each step with its number and what was logged.
+
+    Raises:
+        InputError: If data, model or folder are unusable, or an invariant of the first step does
+            not hold.
+    """
+    torch.set_num_threads(config.threads)
+    source, terms = questions(config.data), reward_terms(config)
+    lessons = Lessons(config) if config.stages else None
+    examples = held_out(config) if config.evaluate_every else []
+    learner, position = open_run(config, run, resume=resume)
+    backend = TransformersBackend(learner.policy, config.sampling.rows_at_once)
+    prompts = PromptStream(source, seed=config.seed, position=position.cursor)
+
+    def draw(count: int) -> list[Group]:
+        return collect(
+            list(prompts.take(count)),
+            config=config,
+            encoder=learner.policy.encoder,
+            backend=backend,
+            terms=terms,
+            step=step,
+        )
+
+    with Logs(run, config, first_step=position.step) as logs:
+        if examples and position.step == 0:
+            logs.evaluation(0, evaluate(examples, learner, backend, terms))
+        for step in range(position.step, config.steps):
+            started = time.perf_counter()
+            numbers: Numbers = {}
+            if lessons is not None:
+                groups: tuple[Group, ...] = ()
+                numbers |= imitate(learner, lessons.rows(step), step=step)
+            else:
+                filled = _fill(config, draw)
+                groups = filled.groups
+                numbers |= learn(learner, groups, step=step)
+                numbers |= batch_numbers(filled)
+            numbers |= speed(numbers, seconds=time.perf_counter() - started)
+            logs.step(step, numbers, groups)
+            progress(step, numbers)
+            done, metric = step + 1, None
+            if examples and _due(done, config.evaluate_every, config.steps):
+                found = evaluate(examples, learner, backend, terms)
+                logs.evaluation(done, found)
+                metric = found["score"]
+            if _due(done, config.checkpoint_every, config.steps):
+                position = replace(position, step=done, cursor=prompts.position)
+                position = save_checkpoint(learner, run, position, metric=metric)
+
+
+def _due(done: int, every: int, steps: int) -> bool:
+    """Whether something is to happen after ``done`` steps: every so many, and at the end."""
+    return done == steps or (every > 0 and done % every == 0)
+
+
+def _fill(config: Config, draw: Callable[[int], list[Group]]) -> FilledBatch[Group]:
+    """A step's groups; with dynamic sampling, those whose accuracy is not constant."""
+    settings, size = config.dynamic_sampling, config.prompts_per_step
+    if not settings.enabled:
+        groups = tuple(draw(size))
+        return FilledBatch(groups, rounds=1, drawn=len(groups), flat=0, shortage=0)
+    return fill_batch(
+        draw,
+        lambda group: group.accuracy,
+        size=size,
+        max_rounds=settings.max_rounds,
+        shortage=settings.shortage,
+    )

@@ -1,0 +1,140 @@
+"""The sections of a run's settings, each a frozen record; importing this does not import torch."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from trainers.method_settings import Count, Frozen, NonNegative, Positive, Share
+
+__all__ = [
+    "CorrectionSettings",
+    "DataSettings",
+    "DynamicSamplingSettings",
+    "EvaluationSettings",
+    "LoraSettings",
+    "MixSettings",
+    "OptimizerSettings",
+    "RewardSettings",
+    "SamplingSettings",
+    "StageSettings",
+    "Whole",
+]
+
+Whole = Annotated[int, Field(ge=0)]
+
+
+class DataSettings(Frozen):
+    """Where questions come from: a suite, made on the fly, or a folder."""
+
+    suite: str | None = None
+    levels: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    split: str = "train"
+    seed: Whole = 0
+    per_task: Count = 1000
+    modality: Literal["image", "text", "both"] | None = None
+    folder: str | None = None
+    """A split of ``npbench generate``, or a ``datasets`` folder with prompt, images, answer."""
+    columns: dict[str, str] = Field(default_factory=dict)
+    """Of a folder: prompt, images, image, answer, id or target -> its own name for it."""
+
+
+class MixSettings(Frozen):
+    """One source of supervised rows, and what its replies are."""
+
+    data: DataSettings
+    target: Literal["reference", "heuristic", "greedy", "random", "trivial", "edges", "column"] = (
+        "reference"
+    )
+    """A solver's answer, the edges of the graph as bits, or the data's own column ``target``."""
+    weight: Positive = 1.0
+
+
+class StageSettings(Frozen):
+    """A stretch of supervised steps with one mix of sources."""
+
+    steps: Count
+    mix: Annotated[tuple[MixSettings, ...], Field(min_length=1)]
+
+
+class EvaluationSettings(Frozen):
+    """Held-out questions; their split is ``validation`` unless a folder is given."""
+
+    questions: Count = 32
+    samples: Count = 8
+    seed: Whole = 0
+    folder: str | None = None
+    """Where it is None the suite of ``[data]``; a run on a folder has to name one."""
+
+
+class SamplingSettings(Frozen):
+    """How replies are drawn."""
+
+    temperature: Positive = 1.0
+    max_tokens: Count = 64
+    rows_at_once: Count = 256
+    """Replies that are decoded together."""
+    chat_template: bool = True
+    """False puts the bare prompt before a model that has no chat template."""
+    min_pixels: Count | None = None
+    max_pixels: Count | None = None
+    truncated: Literal["count", "mask", "zero"] = "count"
+    """Replies cut off by the limit: trained on like others, left out, or given reward 0."""
+
+
+class DynamicSamplingSettings(Frozen):
+    """DAPO's dynamic sampling, with a bound."""
+
+    enabled: bool = False
+    max_rounds: Count = 10
+    shortage: Literal["flat", "short"] = "flat"
+
+
+class CorrectionSettings(Frozen):
+    """Importance weights between sampler and trainer."""
+
+    rule: Literal["none", "truncate", "mask"] = "none"
+    level: Literal["token", "sequence"] = "token"
+    threshold: Annotated[float, Field(ge=1.0)] = 2.0
+
+
+class OptimizerSettings(Frozen):
+    """AdamW and how a step's gradient is computed."""
+
+    learning_rate: Positive = 1e-6
+    weight_decay: NonNegative = 0.0
+    beta1: Share = 0.9
+    beta2: Share = 0.999
+    warmup_steps: Whole = 0
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    max_grad_norm: Positive = 1.0
+    mini_batches: Count = 1
+    """Optimiser steps per step of rollouts."""
+    tokens_at_once: Count = 16384
+    """Bound on the tokens of a micro-batch, its prompt counted once for each reply."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """``bfloat16`` computes in it and keeps parameters in float32."""
+    shared_prefix: bool = True
+    gradient_checkpointing: bool = False
+
+
+class LoraSettings(Frozen):
+    """An adapter instead of the whole model."""
+
+    rank: Whole = 0
+    """0 trains all parameters."""
+    alpha: Positive = 32.0
+    targets: tuple[str, ...] = ()
+    """Names of layers; all linear ones but the head where empty."""
+
+
+class RewardSettings(Frozen):
+    """A named reward, and terms of one's own by import path."""
+
+    name: str = "dmpo"
+    functions: dict[str, str] = Field(default_factory=dict)
+    """Name of a term -> ``package.module:function``, added with its weight."""
+    weights: dict[str, float] = Field(default_factory=dict)
+    """Weights of those terms, 1 where not given."""
+    timeout: Positive | None = None
+    failure_limit: Share = 0.5
