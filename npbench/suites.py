@@ -69,7 +69,7 @@ OFFICIAL: Mapping[str, OfficialSplit] = {
             split="test",
             seed=20261130,
             per_task=100,
-            content_hash="",
+            content_hash="519df7b2446648e15a5a41c6497aae9f8cc3e5227f035d08538b297a3fa01407",
         ),
         OfficialSplit(
             name="np-bench-v1",
@@ -78,7 +78,7 @@ OFFICIAL: Mapping[str, OfficialSplit] = {
             split="test",
             seed=20261130,
             per_task=100,
-            content_hash="",
+            content_hash="a21e5e5803a85258ec53cd3320475290232024e1b3a44e85be6539945ee47215",
         ),
     )
 }

@@ -91,7 +91,7 @@ def command(
         if any(value not in (None, ()) for value in given):
             raise InputError("--official fixes all other options but --workers and --out")
         fixed = get_official(official)
-        expected = fixed.content_hash or None
+        expected = fixed.content_hash
         request = Request.make(
             suite=fixed.suite,
             split=fixed.split,

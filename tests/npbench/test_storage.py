@@ -12,6 +12,7 @@ from npbench.errors import InputError
 from npbench.manifest import pixel_hash
 from npbench.splits import COLUMNS, LazySplit, Request
 from npbench.storage import build_split, open_split
+from npbench.suites import OFFICIAL
 
 
 @pytest.fixture(scope="module")
@@ -237,3 +238,18 @@ def test_a_row_is_found_by_its_position(built):
     assert split.row(5)["id"] == list(split.rows(("id",)))[5]["id"]
     with pytest.raises(InputError, match=r"row must lie in \[0, 125\], got 126"):
         split.row(126)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(OFFICIAL))
+def test_an_official_split_has_its_known_content(name, tmp_path):
+    official = OFFICIAL[name]
+    request = Request.make(
+        suite=official.suite,
+        split=official.split,
+        seed=official.seed,
+        per_task=official.per_task,
+        levels=official.levels,
+    )
+    manifest = build_split(request, tmp_path / "b", workers=2, expected_hash=official.content_hash)
+    assert manifest["proven_optimal"] >= 0.99
