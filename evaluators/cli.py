@@ -27,7 +27,7 @@ _FORMATS = "answer-line, think-boxed, answer-tag or plain."
 @click.command("grade-pairs")
 @click.argument("file", type=click.Path(path_type=Path))
 def grade_pairs(file: Path) -> None:
-    """Grades replies against golds, one JSON object a line of FILE.
+    """Grade replies against golds, one JSON object a line of FILE.
 
     A line holds "id", "reply", "gold", "answer_type" (free, integer, float, list, set, interval,
     expression or option), "precision" with float and "options" with option. Each gives one line
@@ -52,7 +52,8 @@ def _gold(entry: dict[str, Any]) -> Gold:
     kinds = [kind.value for kind in AnswerType]
     if entry["answer_type"] not in kinds:
         raise unknown_name("answer_type", entry["answer_type"], kinds)
-    options = entry.get("options") or {}
+    options = entry.get("options")
+    options = {} if options is None else options
     if not isinstance(options, dict) or not all(isinstance(t, str) for t in options.values()):
         raise InputError("options must map labels to texts")
     try:

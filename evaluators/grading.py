@@ -64,6 +64,8 @@ class Gold:
             raise ValueError(f"precision must be a whole number in [0, 15], got {decimals}")
         if self.kind is AnswerType.OPTION and not self.options:
             raise ValueError("answer_type option needs options")
+        if any(not label.strip() for label in self.options):
+            raise ValueError("the labels of options must not be blank")
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def _failure(benchmark: Benchmark, question: Question, reply: str) -> Failure | 
 )
 @click.option("--rows", type=click.IntRange(min=1), help="Accept this number of rows.")
 def selfcheck_command(benchmark: str, source: Path | None, rows: int | None) -> None:
-    """Checks that every gold of BENCHMARK scores 1 against itself.
+    """Check that every gold of BENCHMARK scores 1 against itself.
 
     Each gold goes through the real extraction and grading. Failures are printed one a line; with
     any of them the exit code is 1.

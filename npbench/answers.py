@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from npbench.errors import ParseError
 
-__all__ = ["MAX_REPLY_CHARS", "Shape", "parse_answer"]
+__all__ = ["MAX_REPLY_CHARS", "Shape", "is_marked", "parse_answer"]
 
 MAX_REPLY_CHARS = 1 << 20
 """Longer replies are refused unread."""
@@ -109,6 +109,16 @@ def parse_answer(reply: str, *, shape: Shape) -> list[int] | list[list[int]]:
     if start < 0:
         raise ParseError("no list behind the answer marker")
     return _scan(text, start, shape)
+
+
+def is_marked(text: str) -> bool:
+    """Whether an answer marker stands in the text.
+
+    Example:
+        >>> is_marked("Answer: [0]"), is_marked("the answer is [0]")
+        (True, False)
+    """
+    return _MARKER.search(text) is not None
 
 
 def _chain(text: str) -> list[int]:

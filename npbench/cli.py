@@ -3,9 +3,11 @@
 Exit codes: 0 done, 1 a check failed, 2 wrong usage or bad input, 130 interrupted.
 """
 
+import signal
 import sys
 from importlib import import_module
 from importlib.metadata import entry_points, version
+from types import FrameType
 
 import click
 
@@ -65,13 +67,21 @@ class _Commands(click.Group):
             formatter.write_dl(rows)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    no_args_is_help=False,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(version("npbench"), prog_name="npbench")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Do reinforcement-learned vision-language models still explore?
 
     Build benchmark splits of NP-hard tasks, verify and score answers.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def main() -> None:
@@ -79,7 +89,13 @@ def main() -> None:
     sys.exit(_run())
 
 
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Treat a polite kill (timeout, Slurm, docker stop) as an interruption."""
+    raise KeyboardInterrupt
+
+
 def _run() -> int:
+    signal.signal(signal.SIGTERM, _stop)
     try:
         result = cli.main(standalone_mode=False)
     except InputError as error:
@@ -91,6 +107,9 @@ def _run() -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{named}{error.strerror or error}", 2)
     return result if isinstance(result, int) else 0
 
 

@@ -71,6 +71,8 @@ def size_problem(task: Task[Any, Any], name: str, value: int | tuple[int, int]) 
     """Why a size parameter is illegal, or None."""
     low, high = task.limits[name]
     ends = (value, value) if isinstance(value, int) else value
+    if not isinstance(ends, tuple) or [type(end) for end in ends] != [int, int]:
+        return f"{name} of {task.name} must be an integer or a pair of them, got {value!r:.60}"
     if ends[0] > ends[1]:
         return f"{name} must be given as LOW-HIGH, got {ends[0]}-{ends[1]}"
     for end in ends:

@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 
+from npbench.errors import PictureError
 from npbench.graphs import Graph, WeightedGraph
 from npbench.rendering.panels import GraphPanel, Panel, TablePanel, TimelinePanel
 from npbench.rendering.picture import Picture, draw_picture
 from npbench.rendering.styles import Style
 
 __all__ = [
+    "MAX_DRAWN",
     "graph_picture",
     "matrix_panel",
+    "require_drawable",
     "schedule_picture",
     "table_picture",
     "tour_picture",
@@ -20,8 +23,23 @@ _ROOMY = 512
 """Picture size from which on a map or a timeline is drawn beside the tables, in pixels."""
 
 
+MAX_DRAWN = 200
+"""Graphs with more vertices are refused without trying."""
+
+
+def require_drawable(num_vertices: int) -> None:
+    """Refuse a graph that no picture can show.
+
+    Raises:
+        PictureError: If it has more than ``MAX_DRAWN`` vertices.
+    """
+    if num_vertices > MAX_DRAWN:
+        raise PictureError(f"a picture shows at most {MAX_DRAWN} vertices, got {num_vertices}")
+
+
 def graph_picture(graph: Graph, style: Style, size: int) -> Picture:
     """Numbered vertices and the edges between them."""
+    require_drawable(graph.num_vertices)
     panel = GraphPanel(
         num_vertices=graph.num_vertices,
         edges=graph.edges,
@@ -34,6 +52,7 @@ def graph_picture(graph: Graph, style: Style, size: int) -> Picture:
 def weighted_picture(graph: WeightedGraph, style: Style, size: int) -> Picture:
     """The graph, and beside it the matrix of its weights with empty cells where no edge is."""
     n = graph.num_vertices
+    require_drawable(n)
     edges = tuple((u, v) for u, v, _ in graph.edges)
     rows = [[str(graph.weights[u].get(v, "")) for v in range(n)] for u in range(n)]
     graph_title, matrix_title = ("Graph", "Weights") if style.titles else ("", "")
@@ -52,6 +71,7 @@ def tour_picture(
 ) -> Picture:
     """The matrix of distances; from 512 px on with the cities, on the plane if they have places."""
     n = len(distances)
+    require_drawable(n)
     rows = [[str(distances[u][v]) if u != v else "-" for v in range(n)] for u in range(n)]
     matrix = matrix_panel(rows, size, title="Distances" if style.titles else "")
     if size < _ROOMY:

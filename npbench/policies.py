@@ -12,7 +12,7 @@ from npbench.storage import StoredSplit
 from npbench.task import Budget, Status, Task
 from npbench.tasks import TASKS
 
-__all__ = ["SOLVER_NAMES", "as_reply", "policy_replies", "solve_instance"]
+__all__ = ["SOLVER_NAMES", "as_reply", "policy_replies", "require_solver", "solve_instance"]
 
 SOLVER_NAMES = ("trivial", "random", "greedy", "heuristic", "reference")
 
@@ -31,7 +31,7 @@ def policy_replies(split: StoredSplit, solver: str) -> Iterator[dict[str, Any]]:
     Raises:
         InputError: If the solver is unknown.
     """
-    _check(solver)
+    require_solver(solver)
     return _replies(split, solver)
 
 
@@ -74,7 +74,7 @@ def solve_instance(
         InputError: If the solver is unknown.
         NoSolutionError: If the instance has no feasible solution.
     """
-    _check(solver)
+    require_solver(solver)
     if solver == "reference":
         best = task.reference(instance, Budget())
         return {
@@ -94,6 +94,11 @@ def solve_instance(
     }
 
 
-def _check(solver: str) -> None:
+def require_solver(solver: str) -> None:
+    """Refuse an unknown solver with the nearest known name.
+
+    Raises:
+        InputError: If the name is unknown.
+    """
     if solver not in SOLVER_NAMES:
         raise unknown_name("solver", solver, SOLVER_NAMES)

@@ -8,6 +8,7 @@ from typing import Any, overload
 
 from npbench.errors import InputError, unknown_name
 from npbench.generation import SPLITS, Drawn, customised, draw_instance, get_level
+from npbench.graphs import require_int
 from npbench.prompts import Modality, noted
 from npbench.rendering.styles import STYLES, get_style
 from npbench.rng import digest
@@ -106,10 +107,8 @@ class Request:
         chosen = get_suite(suite)
         if split not in SPLITS:
             raise unknown_name("split", split, SPLITS)
-        if not 1 <= per_task <= 10_000_000:
-            raise InputError(f"per-task must lie in [1, 10000000], got {per_task}")
-        if not 0 <= seed < 2**63:
-            raise InputError(f"seed must lie in [0, 2^63), got {seed}")
+        require_int(per_task, "per-task", low=1, high=10_000_000)
+        require_int(seed, "seed", low=0, high=2**63 - 1)
         names = _unique("task", [get_task(name).name for name in tasks])
         for level in levels:
             if not any(level in task.levels for task in TASKS.values()):
@@ -120,7 +119,7 @@ class Request:
         for name in names:
             for level in wanted:
                 customised(TASKS[name], get_level(TASKS[name], level), params or {})
-        shown = modality or chosen.modality.value
+        shown = chosen.modality.value if modality is None else modality
         if shown not in ("image", "text", "both"):
             raise unknown_name("modality", shown, ("image", "text", "both"))
         for style in styles:
@@ -332,6 +331,8 @@ def load(
         ('knapsack', 'text', 'optimal')
     """
     levels = [level] if isinstance(level, str) else list(level)
+    tasks = [tasks] if isinstance(tasks, str) else tasks
+    styles = [styles] if isinstance(styles, str) else styles
     return LazySplit(
         Request.make(
             suite=suite,

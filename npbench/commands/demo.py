@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from npbench.building import build_split
 from npbench.commands.score import score_table
 from npbench.console import print_table, progress_bar
 from npbench.demo_page import Answered, write_page
@@ -13,7 +14,7 @@ from npbench.errors import InputError
 from npbench.policies import SOLVER_NAMES, as_reply, policy_replies
 from npbench.scoring import SCORE_COLUMNS, Question, score
 from npbench.splits import Request
-from npbench.storage import StoredSplit, build_split, open_split
+from npbench.storage import StoredSplit, open_split
 from npbench.tasks import TASKS
 
 __all__ = ["command"]
@@ -51,7 +52,7 @@ def command(out: Path) -> None:
         for name, answers in replies.items()
     }
     print_table(
-        "SR and QR per task: five solvers, and careless answers (the reference, an entry repeated)",
+        "SR / QR per task: five solvers, and careless answers (the reference, an entry repeated)",
         ["task", *results],
         [[task, *(_pair(r["tasks"][task]) for r in results.values())] for task in TASKS]
         + [["overall", *(_pair(r["overall"]) for r in results.values())]],
@@ -77,7 +78,7 @@ def _replies(out: Path, solver: str, split: StoredSplit) -> dict[str, str]:
 
 
 def _pair(row: dict[str, float]) -> str:
-    return f"{row['sr']:.2f} {row['qr']:.3f}"
+    return f"{row['sr']:.2f} / {row['qr']:.3f}"
 
 
 def _careless(row: dict[str, object]) -> str:

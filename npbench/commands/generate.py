@@ -1,15 +1,16 @@
 """``npbench generate``: build a split on disk."""
 
 import os
+import re
 from pathlib import Path
 
 import click
 
+from npbench.building import build_split
 from npbench.console import print_table, progress_bar
 from npbench.errors import InputError
 from npbench.rendering.styles import STYLES, disturbed
 from npbench.splits import Request
-from npbench.storage import build_split
 from npbench.suites import OFFICIAL, SUITES, get_official
 
 __all__ = ["command", "parse_params", "split_names"]
@@ -17,7 +18,10 @@ __all__ = ["command", "parse_params", "split_names"]
 
 def split_names(values: tuple[str, ...]) -> tuple[str, ...]:
     """Names from a repeated option, each of which may hold several with commas."""
-    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+    names = tuple(name.strip() for value in values for name in value.split(","))
+    if "" in names:
+        raise InputError("an option that takes names got an empty one")
+    return names
 
 
 def parse_params(values: tuple[str, ...]) -> dict[str, int | tuple[int, int]]:
@@ -30,7 +34,11 @@ def parse_params(values: tuple[str, ...]) -> dict[str, int | tuple[int, int]]:
     for value in values:
         name, sign, size = value.partition("=")
         ends = size.split("-")
-        if not sign or not 1 <= len(ends) <= 2 or not all(end.isdecimal() for end in ends):
+        if (
+            not sign
+            or not 1 <= len(ends) <= 2
+            or not all(re.fullmatch("[0-9]{1,9}", end) for end in ends)
+        ):
             raise InputError(f"--param takes NAME=SIZE or NAME=LOW-HIGH, got {value!r}")
         if name in params:
             raise InputError(f"--param {name} is given twice")
@@ -49,15 +57,20 @@ def _styles(names: tuple[str, ...], rotate: float | None, noise: float | None) -
 @click.command(short_help="Build a split of a suite.")
 @click.option("--suite", help=f"One of {', '.join(SUITES)}.")
 @click.option("--level", "levels", multiple=True, help="Repeat for several; default: the suite's.")
-@click.option("--split", help="train, validation or test.")
-@click.option("--seed", type=int, help="Any non-negative integer.")
-@click.option("--per-task", type=int, help="Instances per task and level.")
+@click.option("--split", help="train, validation or test; needed.")
+@click.option("--seed", type=int, help="Any non-negative integer; needed.")
+@click.option("--per-task", type=int, help="Instances per task and level; default: 100.")
 @click.option("--task", "tasks", multiple=True, help="Repeat for several; default: the suite's.")
 @click.option("--modality", help="image, text or both; default: the suite's.")
 @click.option("--style", "styles", multiple=True, help="Picture styles; default: light.")
 @click.option("--rotate", type=float, help="Turn every picture clockwise by these degrees.")
 @click.option("--noise", type=float, help="Gaussian noise on every picture, 0 to 20.")
-@click.option("--param", "params", multiple=True, help="Another size, such as num_vertices=30.")
+@click.option(
+    "--param",
+    "params",
+    multiple=True,
+    help="Another size, NAME=30 or NAME=20-40; npbench tasks lists the names.",
+)
 @click.option("--official", help=f"An official split: {', '.join(OFFICIAL)}.")
 @click.option("--workers", type=int, default=0, help="Processes; default: one per core.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from npbench.errors import InputError
 from npbench.storage import open_split
 from npbench.tasks import TASKS
 
@@ -23,6 +24,8 @@ def command(folder: Path, row: int, image: Path | None, as_json: bool) -> None:
     if image is not None:
         if picture is None:
             raise click.UsageError(f"row {row} is text and has no picture")
+        if image.exists():
+            raise InputError(f"{image} exists; choose another file")
         image.write_bytes(picture)
     if as_json:
         click.echo(json.dumps(data))

@@ -55,7 +55,7 @@ def score_table(result: dict[str, Any], *, title: str) -> None:
     columns += ["SR@k", "QR@k", "distinct", "distance"] if several else []
     columns += FLOOR_NAMES[:-1]
     rows = [_row(name, row, several=several) for name, row in result["tasks"].items()]
-    rows += [_row(rf"\[{name}]", row, several=several) for name, row in result["groups"].items()]
+    rows += [_row(f"[{name}]", row, several=several) for name, row in result["groups"].items()]
     if len(result["levels"]) > 1:
         rows += [
             _row(f"level {name}", row, several=several) for name, row in result["levels"].items()

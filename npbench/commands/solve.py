@@ -11,7 +11,7 @@ from npbench.commands.parse import text_field
 from npbench.console import echo_cases, progress_bar
 from npbench.errors import InputError
 from npbench.interop.instances import read_instances
-from npbench.policies import SOLVER_NAMES, policy_replies, solve_instance
+from npbench.policies import SOLVER_NAMES, policy_replies, require_solver, solve_instance
 from npbench.storage import open_split
 from npbench.task import Task
 from npbench.tasks import get_task
@@ -44,6 +44,7 @@ def command(
     """
     if sum(source is not None for source in (file, data, cases)) != 1:
         raise InputError("solve needs one of FILE, --data and --cases")
+    require_solver(solver)
     if data is not None:
         if out is None:
             raise InputError("--data needs --out, the responses file to write")
@@ -86,8 +87,11 @@ def _answer_split(data: Path, solver: str, out: Path) -> None:
         raise InputError(f"{out} exists; choose another file")
     replies = policy_replies(split, solver)
     temporary = out.with_name(out.name + ".part")
-    with progress_bar(solver) as progress, temporary.open("w", encoding="utf-8") as target:
-        for done, response in enumerate(replies, 1):
-            target.write(json.dumps(response) + "\n")
-            progress(done, len(split))
-    temporary.replace(out)
+    try:
+        with progress_bar(solver) as progress, temporary.open("w", encoding="utf-8") as target:
+            for done, response in enumerate(replies, 1):
+                target.write(json.dumps(response) + "\n")
+                progress(done, len(split))
+        temporary.replace(out)
+    finally:
+        temporary.unlink(missing_ok=True)

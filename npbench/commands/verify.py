@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from npbench.answers import is_marked
 from npbench.commands.parse import text_field
 from npbench.console import echo_cases
 from npbench.errors import InputError, ParseError
@@ -86,5 +87,5 @@ def command(
     if instance is None or answer is None:
         raise InputError("verify needs --cases, or --instance and --answer")
     found = read_instance(instance, task=task, key=key)
-    reply = answer if "answer" in answer.lower() or "boxed" in answer else f"Answer: {answer}"
+    reply = answer if is_marked(answer) else f"Answer: {answer}"
     click.echo(json.dumps(_verdict(found.task, found.instance, reply)))

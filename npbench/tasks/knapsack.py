@@ -247,7 +247,7 @@ TASK: Task[Items, list[int]] = Task(
     sense=Sense.MAX,
     group="selection",
     category="selection",
-    aliases=("knapsack",),
+    aliases=("NpKnapsack",),
     levels=make_levels(
         {
             "nano": _level(5, 8, (2, 20)),

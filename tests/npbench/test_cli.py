@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -247,3 +248,83 @@ def test_an_instance_is_drawn_as_png_and_as_svg(npbench, tmp_path):
     for name, start in (("p.png", b"\x89PNG"), ("p.svg", b"<svg")):
         npbench("draw", path, "--task", "longest_cycle", "--out", tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path):
+    """SIGTERM, as from a scheduler, ends the whole build; what was made is kept."""
+    command = [sys.executable, "-m", "npbench", "generate", "--suite", "nano", "--split", "train"]
+    command += ["--seed", "1", "--per-task", "400", "--workers", "2", "--out", str(tmp_path / "b")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "b").glob(".building/chunk-*.parquet")):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.terminate()
+    assert process.wait(timeout=60) == 130
+    assert "interrupted" in process.stderr.read()
+    process.stderr.close()
+    while _group_members(process.pid):
+        assert time.monotonic() < deadline + 60
+        time.sleep(0.2)
+
+
+def _group_members(group: int) -> list[str]:
+    """Processes that still belong to a process group."""
+    members = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] != "Z":
+            members.append(stat.parent.name)
+    return members
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["generate", "--suite", "nano", "--split", "test", "--seed", "1", "--out", "{file}"],
+        ["generate", "--suite", "nano", "--split", "test", "--seed", "1", "--out", "{file}/x"],
+        ["solve", "--data", "{split}", "--out", "{file}/r.jsonl"],
+        ["inspect", "{split}", "--image", "{file}/p.png"],
+        ["export", "{split}", "--format", "npmm", "--out", "{file}/x"],
+        ["demo", "--out", "{file}"],
+    ],
+)
+def test_a_place_that_cannot_be_written_gets_one_line(npbench, split, tmp_path, arguments):
+    file = tmp_path / "file"
+    file.write_text("mine")
+    filled = [part.format(file=file, split=split) for part in arguments]
+    assert str(file) in npbench(*filled, code=2).stderr
+    assert file.read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_table_is_never_cut_in_a_narrow_terminal(split, responses):
+    import os
+    import pty
+
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "npbench", "score", "--data", str(split)]
+    command += ["--responses", str(responses / "greedy.jsonl")]
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm"}
+    with subprocess.Popen(
+        command, stdout=follower, stderr=subprocess.DEVNULL, env=environment
+    ) as p:
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(leader, 4096)
+            except OSError:
+                break
+            if not piece:
+                break
+            shown += piece
+        assert p.wait() == 0
+    os.close(leader)
+    text = shown.decode()
+    assert "…" not in text
+    for column in ("SR", "QR", "acc", "heuristic"):
+        assert column in text

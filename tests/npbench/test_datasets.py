@@ -6,8 +6,9 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
+from npbench.building import build_split
 from npbench.splits import COLUMNS, Request
-from npbench.storage import build_split, open_split
+from npbench.storage import open_split
 from npbench.tasks import TASKS
 
 datasets = pytest.importorskip("datasets")

@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from npbench.building import build_split
 from npbench.commands.perception import command
 from npbench.errors import ParseError
 from npbench.perception import (
@@ -17,7 +18,6 @@ from npbench.perception import (
 )
 from npbench.perception_scoring import score_perception
 from npbench.splits import Request, load
-from npbench.storage import build_split
 from npbench.tasks import TASKS
 
 

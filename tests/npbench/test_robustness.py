@@ -5,12 +5,13 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from npbench.building import build_split
 from npbench.commands.robustness import command
 from npbench.errors import InputError
 from npbench.robustness import TEXT, Variant, robustness
 from npbench.scoring import Question
 from npbench.splits import Request
-from npbench.storage import build_split, open_split
+from npbench.storage import open_split
 
 
 @pytest.fixture(scope="module")

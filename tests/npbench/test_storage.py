@@ -2,16 +2,18 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from npbench import storage
+from npbench import building, storage
+from npbench.building import build_split
 from npbench.errors import InputError
 from npbench.manifest import pixel_hash
 from npbench.splits import COLUMNS, LazySplit, Request
-from npbench.storage import build_split, open_split
+from npbench.storage import open_split
 from npbench.suites import OFFICIAL
 
 
@@ -74,7 +76,7 @@ def test_an_interrupted_build_goes_on_and_gives_the_same_bytes(
             assert kept[0].stat().st_mtime_ns == stamp
 
     build_split(request_of_a_small_split, folder, progress=watch)
-    assert seen[0] == storage.CHUNK_UNITS * request_of_a_small_split.rows_per_unit
+    assert seen[0] == building.CHUNK_UNITS * request_of_a_small_split.rows_per_unit
     assert digest_of(folder) == digest_of(built)
 
 
@@ -134,7 +136,7 @@ def test_the_manifest_counts_what_is_in_the_shards(built):
 
 
 def test_large_splits_have_several_shards_in_order(request_of_a_small_split, tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "SHARD_ROWS", 50)
+    monkeypatch.setattr(building, "SHARD_ROWS", 50)
     build_split(request_of_a_small_split, tmp_path / "b")
     names = sorted(path.name for path in (tmp_path / "b" / "data").iterdir())
     assert names == [f"test-0000{i}-of-00003.parquet" for i in range(3)]
@@ -154,11 +156,11 @@ def test_datasets_opens_the_folder_with_pictures_as_images(built, tmp_path):
         {
             name: datasets.Image()
             if name == "image"
-            else datasets.Value(str(storage._schema().field(name).type))
+            else datasets.Value(str(storage.split_schema().field(name).type))
             for name in COLUMNS
         }
     )
-    assert features.arrow_schema.equals(storage._schema(), check_metadata=True)
+    assert features.arrow_schema.equals(storage.split_schema(), check_metadata=True)
 
 
 @pytest.fixture
@@ -253,3 +255,87 @@ def test_an_official_split_has_its_known_content(name, tmp_path):
     )
     manifest = build_split(request, tmp_path / "b", workers=2, expected_hash=official.content_hash)
     assert manifest["proven_optimal"] >= 0.99
+
+
+@pytest.fixture
+def unfinished(request_of_a_small_split, tmp_path):
+    """A folder whose build was interrupted after its first chunk."""
+
+    def interrupt(done: int, total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_split(request_of_a_small_split, tmp_path / "b", progress=interrupt)
+    return tmp_path / "b"
+
+
+def test_a_second_process_is_kept_out_of_a_build(unfinished, request_of_a_small_split):
+    seen = []
+
+    def intrude(done: int, total: int) -> None:
+        if not seen:
+            seen.append(done)
+            with pytest.raises(InputError, match="another process is building"):
+                build_split(request_of_a_small_split, unfinished)
+
+    build_split(request_of_a_small_split, unfinished, progress=intrude)
+    assert seen
+    assert len(open_split(unfinished)) == 126
+
+
+def test_a_damaged_chunk_is_made_again(unfinished, request_of_a_small_split, built):
+    chunk = unfinished / ".building" / "chunk-0000000.parquet"
+    chunk.write_bytes(chunk.read_bytes()[:500])
+    build_split(request_of_a_small_split, unfinished)
+    assert digest_of(unfinished) == digest_of(built)
+
+
+def test_a_damaged_request_is_said_to_be_one(unfinished, request_of_a_small_split):
+    for text, message in (("", "is no JSON file"), ("[]", "is damaged")):
+        (unfinished / ".building" / "request.json").write_text(text)
+        with pytest.raises(InputError, match=message):
+            build_split(request_of_a_small_split, unfinished)
+
+
+def test_a_users_file_beside_an_unfinished_build_is_never_touched(
+    unfinished, request_of_a_small_split
+):
+    (unfinished / "data").mkdir()
+    (unfinished / "data" / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds mine"):
+        build_split(request_of_a_small_split, unfinished)
+    assert (unfinished / "data" / "mine.txt").read_text() == "mine"
+
+
+def test_a_request_that_cannot_be_drawn_leaves_the_folder_free(tmp_path):
+    impossible = Request.make(
+        suite="mm-np-bench",
+        split="test",
+        seed=1,
+        per_task=1,
+        levels=["l1"],
+        tasks=["vertex_cover"],
+        params={"num_vertices": 60},
+    )
+    with pytest.raises(InputError, match="cannot be drawn legibly"):
+        build_split(impossible, tmp_path / "b")
+    assert not (tmp_path / "b" / ".building").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("rows", 125, "holds 126 rows, its manifest states 125"),
+        ("rows", "many", "rows: Input should be a valid integer"),
+        ("version", None, "version: Input should be a valid string"),
+        ("shards", {}, "shards: Dictionary should have at least 1 item"),
+        ("shards", {"../secret": "0"}, "String should match pattern"),
+        ("parameters", {}, "parameters.params: Field required"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_its_folder_is_refused(copy, key, value, message):
+    manifest = json.loads((copy / "manifest.json").read_text())
+    (copy / "manifest.json").write_text(json.dumps({**manifest, key: value}))
+    with pytest.raises(InputError, match=re.escape(message)):
+        open_split(copy)

@@ -20,8 +20,8 @@ from evaluators.benchmarks.np_bench import split_benchmark
 from evaluators.records import SampleRecord
 from evaluators.run_folder import RunFolder, SampleIndex, scan
 from evaluators.runner import RunSettings, make_manifest, run
+from npbench.building import build_split
 from npbench.splits import Request as SplitRequest
-from npbench.storage import build_split
 
 MOST_OVERHEAD = 2e-3
 LONGEST_SCAN = 3.0

@@ -9,11 +9,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from npbench.building import build_split
 from npbench.interop.exports import FORMATS, export_split
 from npbench.interop.parquet import ground_truth
 from npbench.rewards import compute_score, np_reward
 from npbench.splits import Request
-from npbench.storage import build_split, open_split
+from npbench.storage import open_split
 
 REPEATS = 30
 

@@ -42,9 +42,8 @@ def main() -> None:
             f"{name:24s} verify {1 / verified[-1]:9.0f}/s, parse + verify {1 / parsed[-1]:9.0f}/s"
         )
     count = len(verified)
-    print(
-        f"all tasks: verify {count / sum(verified):.0f}/s, parse + verify {count / sum(parsed):.0f}/s"
-    )
+    rates = f"verify {count / sum(verified):.0f}/s, parse + verify {count / sum(parsed):.0f}/s"
+    print(f"all tasks: {rates}")
     started = time.perf_counter()
     try:
         parse_answer("Answer: [" + "1," * MAX_REPLY_CHARS + "1]", shape=Shape.FLAT)

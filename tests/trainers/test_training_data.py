@@ -6,9 +6,9 @@ import datasets
 import pytest
 from PIL import Image
 
+from npbench.building import build_split
 from npbench.errors import InputError
 from npbench.splits import Request
-from npbench.storage import build_split
 from trainers.config import read_config
 from trainers.data import PromptStream, held_out, questions
 from trainers.overlap import find_overlap

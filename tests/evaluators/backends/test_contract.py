@@ -8,9 +8,10 @@ from evaluators.backends import BACKENDS, BackendOptions, make_backend
 from evaluators.backends.base import Completion, Sampling
 from evaluators.benchmarks.np_bench import split_benchmark
 from evaluators.prompts import build_prompt
+from npbench.building import build_split
 from npbench.errors import InputError
 from npbench.splits import Request
-from npbench.storage import build_split, open_split
+from npbench.storage import open_split
 
 RUN_HERE = ["transformers", "openai", "policy", "scripted"]
 """vllm lives in an environment of its own: tests/evaluators/backends/test_offline_vllm.py."""

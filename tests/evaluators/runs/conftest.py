@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from evaluators.cli import compare_command, eval_command, grade_command
+from npbench.building import build_split
 from npbench.splits import Request
-from npbench.storage import build_split, open_split
+from npbench.storage import open_split
 
 COMMANDS = {"eval": eval_command, "grade": grade_command, "compare": compare_command}
 ENTRY = (

@@ -62,8 +62,8 @@ def test_grade_of_an_unfinished_run_keeps_its_samples_and_counts_what_is_missing
 def test_grade_refuses_data_that_was_not_asked(solved, npbench, tmp_path, split):
     out = solved("greedy")
     other = tmp_path / "other"
+    from npbench.building import build_split
     from npbench.splits import Request
-    from npbench.storage import build_split
 
     build_split(Request.make(suite="nano", split="test", seed=4, per_task=2, tasks=("tsp",)), other)
     with pytest.raises(InputError, match=r"is not what .* was asked"):

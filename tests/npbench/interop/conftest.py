@@ -15,8 +15,9 @@ from collections import defaultdict
 import pyarrow.parquet as pq
 import pytest
 
+from npbench.building import build_split
 from npbench.splits import Request
-from npbench.storage import build_split, open_split
+from npbench.storage import open_split
 
 GROUPS = {
     "constraint": ("NpGcpD", "NpFeedbackVertexSet"),

@@ -7,6 +7,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
+from npbench.building import build_split
 from npbench.errors import InputError
 from npbench.interop.exports import FORMATS, export_split
 from npbench.interop.instances import read_instances
@@ -15,7 +16,7 @@ from npbench.interop.np_engine import LEVELS, TASK_TYPES
 from npbench.interop.parquet import LAYOUTS, write_parquet
 from npbench.rewards import compute_score, easyr1_score, np_reward
 from npbench.splits import Request
-from npbench.storage import build_split, open_split
+from npbench.storage import open_split
 
 datasets = pytest.importorskip("datasets")
 
