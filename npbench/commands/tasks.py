@@ -24,8 +24,8 @@ def command() -> None:
         rows.append([task.name, task.sense.value, task.group, task.category, *sizes])
     print_table("Tasks and sizes", ["task", "sense", "group", "category", *LEVEL_NAMES], rows)
     for task in TASKS.values():
-        sizes = ", ".join(f"{name} {low}-{high}" for name, (low, high) in task.limits.items())
-        click.echo(f"{task.name}: --param {sizes}")
+        limits = ", ".join(f"{name} {low}-{high}" for name, (low, high) in task.limits.items())
+        click.echo(f"{task.name}: --param {limits}")
         click.echo(f"  families {', '.join(task.families)}; aliases {', '.join(task.aliases)}")
     click.echo()
     for suite in SUITES.values():
