@@ -27,12 +27,13 @@ demo: install
 test: install lint
 	$(BIN)/python -m pytest -n auto
 
-# Agreement with TRL and verl, each in an environment of its own.
+# Agreement of losses and reward calls with TRL and verl, each in an environment of its own.
 test-oracles:
 	set -euo pipefail; for lib in trl verl; do \
 	  test -x .venv-oracles-$$lib/bin/python || $(PYTHON) -m venv .venv-oracles-$$lib; \
-	  .venv-oracles-$$lib/bin/python -m pip install --quiet -r requirements/oracles-$$lib.txt; \
-	  PYTHONPATH=. .venv-oracles-$$lib/bin/python -m pytest -o addopts=--import-mode=importlib -rP tests/trainers/oracles/test_$$lib.py; \
+	  .venv-oracles-$$lib/bin/python -m pip install --quiet -r requirements/oracles-$$lib.txt -e .; \
+	  .venv-oracles-$$lib/bin/python -m pytest -o addopts=--import-mode=importlib -o filterwarnings= -rP \
+	    tests/trainers/oracles/test_$$lib.py tests/npbench/test_rewards.py; \
 	done
 
 # The vllm backend against a real engine and server on a CPU, in an environment of its own.

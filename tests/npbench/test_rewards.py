@@ -219,11 +219,11 @@ def test_verl_may_load_the_file_by_its_path_as_well():
 
 @pytest.mark.filterwarnings("ignore")
 def test_trl_calls_the_rewards_in_its_own_way(tmp_path, monkeypatch):
-    """Runs where TRL is installed: requirements/interop-trl.txt."""
+    """Runs where TRL is installed: requirements/oracles-trl.txt."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
     trl = pytest.importorskip(
-        "trl", reason="trl is not installed; see requirements/interop-trl.txt"
+        "trl", reason="trl is not installed; see requirements/oracles-trl.txt"
     )
     datasets = pytest.importorskip("datasets")
     transformers = pytest.importorskip("transformers")
@@ -277,8 +277,8 @@ def test_trl_calls_the_rewards_in_its_own_way(tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", ["pkg://npbench.rewards", rewards.__file__])
 def test_verl_calls_the_rewards_in_its_own_way(path):
-    """Runs where verl is installed: requirements/interop-verl.txt."""
-    reason = "verl is not installed; see requirements/interop-verl.txt"
+    """Runs where verl is installed: requirements/oracles-verl.txt."""
+    reason = "verl is not installed; see requirements/oracles-verl.txt"
     verl = pytest.importorskip("verl", reason=reason)
     torch = pytest.importorskip("torch")
     omegaconf = pytest.importorskip("omegaconf")
