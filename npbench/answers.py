@@ -100,7 +100,7 @@ def parse_answer(reply: str, *, shape: Shape) -> list[int] | list[list[int]]:
     start = text.find("[")
     arrow = _ARROWS.search(text) if shape is Shape.PATH else None
     if arrow is not None and (start < 0 or arrow.start() < start):
-        return _chain(text)
+        return _chain(text, arrow)
     before = text[: max(start, 0)].rstrip()
     if start < 0:
         start = text.find("(")
@@ -121,24 +121,25 @@ def is_marked(text: str) -> bool:
     return _MARKER.search(text) is not None
 
 
-def _chain(text: str) -> list[int]:
-    """The numbers that the first arrows of ``text`` join; whatever follows the chain is prose."""
-    arrows = list(_ARROWS.finditer(text))
-    first = _FIRST_STEP.search(text[: arrows[0].start()])
+def _chain(text: str, first_arrow: re.Match[str]) -> list[int]:
+    """The numbers that arrows join from the first one on; whatever follows the chain is prose."""
+    first = _FIRST_STEP.search(text[: first_arrow.start()])
     if first is None:
         raise ParseError("no number stands before the first arrow")
     digits = [first.group("number")]
-    ends = [arrow.start() for arrow in arrows[1:]] + [len(text)]
-    for arrow, end in zip(arrows, ends, strict=True):
-        part = text[arrow.end() : end]
-        step = _MIDDLE_STEP.fullmatch(part) if end < len(text) else None
+    arrow: re.Match[str] | None = first_arrow
+    while arrow is not None:
+        following = _ARROWS.search(text, arrow.end())
+        step = None
+        if following is not None:
+            step = _MIDDLE_STEP.fullmatch(text, arrow.end(), following.start())
         if step is None:
-            step = _LAST_STEP.match(part)
+            step = _LAST_STEP.match(text, arrow.end())
             if step is None:
                 raise ParseError("the chain of arrows is cut off or holds no number at a step")
-            digits.append(step.group("number"))
-            break
+            following = None
         digits.append(step.group("number"))
+        arrow = following
     return _checked(digits)
 
 

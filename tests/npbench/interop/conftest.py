@@ -254,13 +254,14 @@ def edited(tmp_path):
     def edit(split, change):
         folder = tmp_path / "edited"
         (folder / "data").mkdir(parents=True)
-        shards = {}
+        shards, count = {}, 0
         for name in split.manifest["shards"]:
             table = pq.read_table(split.folder / name)
             rows = change(table.to_pylist())
             pq.write_table(table.from_pylist(rows, schema=table.schema), folder / name)
+            count += len(rows)
             shards[name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        manifest = {**split.manifest, "shards": shards}
+        manifest = {**split.manifest, "shards": shards, "rows": count}
         (folder / "manifest.json").write_text(json.dumps(manifest))
         return open_split(folder)
 
