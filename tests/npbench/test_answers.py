@@ -399,7 +399,7 @@ def seconds(reply, shape):
 
 @pytest.mark.parametrize("kind", list(ADVERSARIAL))
 def test_an_adversarial_reply_takes_time_in_proportion_to_its_length(kind):
-    """A quadratic step would take minutes at this length; a linear one takes well under a second."""
+    """A quadratic step would take minutes at this length, a linear one well under a second."""
     for shape in Shape:
         assert seconds(ADVERSARIAL[kind], shape) < 20.0
 
