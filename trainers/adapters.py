@@ -14,7 +14,14 @@ from torch import Tensor, nn
 from npbench.errors import InputError
 from trainers.sections import LoraSettings
 
-__all__ = ["adapter_off", "adapter_state", "attach_adapter", "load_adapter", "merged_state"]
+__all__ = [
+    "adapter_off",
+    "adapter_size",
+    "adapter_state",
+    "attach_adapter",
+    "load_adapter",
+    "merged_state",
+]
 
 
 def attach_adapter(model: Any, settings: LoraSettings, *, seed: int) -> None:
@@ -37,26 +44,12 @@ def attach_adapter(model: Any, settings: LoraSettings, *, seed: int) -> None:
         )
     except ImportError as error:
         raise InputError("lora.rank above 0 needs: pip install peft") from error
-    head = model.get_output_embeddings()
-    linear = [
-        name
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Linear) and module is not head
-    ]
-    known = sorted({name.rpartition(".")[2] for name in linear})
-    missing = sorted(set(settings.targets) - set(known))
-    if missing:
-        raise InputError(
-            f"lora.targets must be linear layers of the model, got {missing[0]!r}; "
-            f"known: {', '.join(known)}"
-        )
-    # whole names: the last part alone, such as 0, may be that of another kind of layer
-    chosen = set(settings.targets or known)
+    names = _layers(model, settings)
     wanted = LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,
         lora_dropout=0.0,
-        target_modules=[name for name in linear if name.rpartition(".")[2] in chosen],
+        target_modules=list(names),
     )
     model.requires_grad_(False)
     with torch.random.fork_rng(devices=[]):
@@ -66,6 +59,41 @@ def attach_adapter(model: Any, settings: LoraSettings, *, seed: int) -> None:
         if "lora_" in name:
             parameter.data = parameter.data.float()
             parameter.requires_grad_(True)
+
+
+def _layers(model: Any, settings: LoraSettings) -> dict[str, nn.Linear]:
+    """The layers that an adapter goes into, by whole names.
+
+    The last part of a name alone, such as 0, may be that of another kind of layer.
+
+    Raises:
+        InputError: If no layer has such a name.
+    """
+    head = model.get_output_embeddings()
+    linear = {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and module is not head
+    }
+    known = sorted({name.rpartition(".")[2] for name in linear})
+    missing = sorted(set(settings.targets) - set(known))
+    if missing:
+        raise InputError(
+            f"lora.targets must be linear layers of the model, got {missing[0]!r}; "
+            f"known: {', '.join(known)}"
+        )
+    chosen = set(settings.targets or known)
+    return {name: one for name, one in linear.items() if name.rpartition(".")[2] in chosen}
+
+
+def adapter_size(model: Any, settings: LoraSettings) -> int:
+    """The parameters that an adapter would have; the model may be one without memory.
+
+    Raises:
+        InputError: If no layer has such a name.
+    """
+    layers = _layers(model, settings).values()
+    return sum(settings.rank * (one.in_features + one.out_features) for one in layers)
 
 
 def adapter_state(model: nn.Module) -> dict[str, Tensor]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -168,11 +168,18 @@ def validated(kind: type[Frozen], values: Mapping[str, Any], *, section: str = "
         name = ".".join(([section] if section else []) + place)
         if first["type"] == "extra_forbidden":
             owner: Any = kind
-            for part in place[:-1]:
-                owner = owner.model_fields[part].annotation
+            for part in first["loc"][:-1]:
+                owner = _inner(owner, part)
             raise unknown_name("setting", name, _prefixed(owner, name)) from None
         message = first["msg"][:1].lower() + first["msg"][1:]
         raise InputError(f"setting {name}: {message}, got {first['input']!r}") from None
+
+
+def _inner(owner: Any, part: str | int) -> Any:
+    """The record behind a field of a record, or the one that a tuple is made of."""
+    if isinstance(part, int):
+        return get_args(owner)[0]
+    return owner.model_fields[part].annotation
 
 
 def _prefixed(owner: Any, name: str) -> list[str]:

@@ -1,10 +1,15 @@
 """What a run would do, before it does it: sizes, token counts and an estimate of the memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from npbench.errors import InputError
 from trainers.config import Config
+
+if TYPE_CHECKING:
+    from trainers.data import Question
+    from trainers.memory import Memory, ModelSize
 
 __all__ = ["Plan", "make_plan"]
 
@@ -16,86 +21,118 @@ PROBES = 4
 class Plan:
     """A run in numbers; None where the model was not given or could not be read."""
 
-    questions: int
+    questions: int | None
+    """None for a published set whose number of rows is not known until it is loaded."""
     rollouts_per_step: int
     rows_per_step: int
     """Training rows: more than rollouts where a reply stands behind several prompts."""
     optimizer_steps: int
-    epochs: float
+    epochs: float | None
     prompt_tokens: int | None
     """The longest of a few prompts, picture tokens included."""
     tokens_per_step: int | None
     """At most, prompts counted once."""
     parameters: int | None
-    memory_gigabytes: float | None
-    """Parameters, gradients, AdamW's moments, the reference, and the logits of a micro-batch."""
+    trained_parameters: int | None
+    """Those of the adapter, where there is one."""
+    memory: "Memory | None"
 
     def lines(self) -> list[tuple[str, str]]:
         """Names and values for a table; what is unknown is ``-``."""
-        values = {
+        memory = self.memory
+        values: dict[str, float | None] = {
             "questions": self.questions,
             "rollouts a step": self.rollouts_per_step,
             "training rows a step": self.rows_per_step,
             "optimiser steps": self.optimizer_steps,
-            "epochs": round(self.epochs, 3),
+            "epochs": None if self.epochs is None else round(self.epochs, 3),
             "prompt tokens (longest probed)": self.prompt_tokens,
             "tokens a step, at most": self.tokens_per_step,
             "parameters": self.parameters,
-            "memory estimate (GB)": self.memory_gigabytes,
+            "trained parameters": self.trained_parameters,
         }
+        sizes = {
+            "memory estimate (GB)": None if memory is None else memory.total,
+            "- weights": None if memory is None else memory.weights + memory.reference,
+            "- gradients, optimiser": None if memory is None else memory.trained,
+            "- logits": None if memory is None else memory.logits,
+            "- activations": None if memory is None else memory.activations,
+            "- or, sampling": None if memory is None else memory.sampling,
+        }
+        values |= {name: None if n is None else round(n / 1e9, 3) for name, n in sizes.items()}
         return [(name, "-" if value is None else f"{value:,}") for name, value in values.items()]
 
 
 def make_plan(config: Config) -> Plan:
     """The plan of a run; loads the model's configuration and tokenizer, never its weights.
 
+    Without a model the rows of a published set are counted as its card states, so that nothing
+    need be downloaded.
+
     Raises:
         InputError: If data or model cannot be used.
     """
-    from trainers.data import questions
     from trainers.groups import reward_terms
 
     reward_terms(config)
-    source = questions(config.data)
     rollouts = config.prompts_per_step * config.group_size
-    steps = config.steps * config.optimizer.mini_batches
-    epochs = config.steps * config.prompts_per_step / len(source)
-    prompt_tokens = tokens = parameters = None
-    memory = None
+    rows = rollouts * config.variants
+    prompt_tokens = tokens = size = memory = None
     if config.model:
-        model_config, longest = _probe(config, [source[i] for i in range(min(PROBES, len(source)))])
-        prompt_tokens = longest
-        prompts = config.prompts_per_step * config.variants
-        rows = rollouts * config.variants
-        tokens = prompts * longest + rows * config.sampling.max_tokens
-        parameters = _count_parameters(model_config)
-        memory = round(_memory(config, model_config, parameters, longest) / 1e9, 3)
+        from trainers.data import questions
+        from trainers.loading import located
+
+        source = questions(config.data)
+        count: int | None = len(source)
+        examples = [source[i] for i in range(min(PROBES, len(source)))]
+        with located(config.model, config.seed) as folder:
+            model_config, prompt_tokens = _probe(config, folder, examples)
+        tokens = config.prompts_per_step * config.variants * prompt_tokens
+        tokens += rows * config.sampling.max_tokens
+        size = _size(config, model_config)
+        memory = _memory(config, size, prompt_tokens)
+    else:
+        count = _count(config)
+    taken = config.steps * config.prompts_per_step
     return Plan(
-        len(source),
-        rollouts,
-        rollouts * config.variants,
-        steps,
-        epochs,
-        prompt_tokens,
-        tokens,
-        parameters,
-        memory,
+        questions=count,
+        rollouts_per_step=rollouts,
+        rows_per_step=rows,
+        optimizer_steps=config.steps * config.optimizer.mini_batches,
+        epochs=None if count is None else taken / count,
+        prompt_tokens=prompt_tokens,
+        tokens_per_step=tokens,
+        parameters=None if size is None else size.parameters,
+        trained_parameters=None if size is None else size.adapter or size.parameters,
+        memory=memory,
     )
 
 
-def _probe(config: Config, examples: list[Any]) -> tuple[Any, int]:
+def _count(config: Config) -> int | None:
+    """The number of questions; a published set on the Hub is not loaded for it."""
+    from trainers.data import questions
+    from trainers.named_sets import named_set
+
+    data = config.data
+    if data.name is not None and data.folder is None:
+        return named_set(data.name).rows if data.split == "train" else None
+    return len(questions(data))
+
+
+def _probe(config: Config, folder: str, examples: Sequence["Question"]) -> tuple[Any, int]:
+    """The configuration of the model in a folder, and the tokens of the longest of some prompts."""
     from transformers import AutoConfig
 
     from trainers.encoding import load_encoder
 
     try:
-        model_config: Any = AutoConfig.from_pretrained(config.model)
+        model_config: Any = AutoConfig.from_pretrained(folder)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"model {config.model!r} cannot be loaded: {reason}") from None
     sampling = config.sampling
     encoder = load_encoder(
-        config.model,
+        folder,
         model_config,
         chat_template=sampling.chat_template,
         min_pixels=sampling.min_pixels,
@@ -104,10 +141,13 @@ def _probe(config: Config, examples: list[Any]) -> tuple[Any, int]:
     return model_config, max(encoder.encode(q.prompt, q.images).length for q in examples)
 
 
-def _count_parameters(model_config: Any) -> int:
-    """Counted on a model without memory."""
+def _size(config: Config, model_config: Any) -> "ModelSize":
+    """Sizes of the model, counted on one without memory."""
     import torch
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+
+    from trainers.adapters import adapter_size
+    from trainers.memory import ModelSize
 
     auto: Any = (
         AutoModelForCausalLM
@@ -116,21 +156,24 @@ def _count_parameters(model_config: Any) -> int:
     )
     with torch.device("meta"):
         model = auto.from_config(model_config)
-    return sum(parameter.numel() for parameter in model.parameters())
+    text = model_config.get_text_config()
+    heads = text.num_attention_heads
+    head = getattr(text, "head_dim", None) or text.hidden_size // heads
+    return ModelSize(
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        adapter=adapter_size(model, config.lora) if config.lora.rank else 0,
+        vocabulary=text.vocab_size,
+        layers=text.num_hidden_layers,
+        width=text.hidden_size,
+        cache_width=head * (getattr(text, "num_key_value_heads", None) or heads),
+    )
 
 
-def _memory(config: Config, model_config: Any, parameters: int, prompt_tokens: int) -> float:
-    """Bytes: float32 parameters, gradients and two moments, a reference, logits and states."""
+def _memory(config: Config, size: "ModelSize", prompt_tokens: int) -> "Memory":
+    from trainers.memory import estimate_memory
     from trainers.methods import METHOD_TABLE
 
-    copies = 4 + METHOD_TABLE[config.method].needs_reference(config.method_settings)
-    text = model_config.get_text_config()
-    rows = max(1, config.optimizer.tokens_at_once // (prompt_tokens + config.sampling.max_tokens))
-    rows = min(rows, config.group_size)
-    labelled = rows * config.sampling.max_tokens
-    # logits, scaled logits and their gradient in float32
-    logits = 3 * 4 * labelled * text.vocab_size
-    # about 16 activations of the model's width a layer and token are kept for the backward pass
-    states = 4 * 16 * text.num_hidden_layers * text.hidden_size * (labelled + prompt_tokens)
-    size: float = 4.0 * copies * parameters + logits + states
-    return size
+    referred = METHOD_TABLE[config.method].needs_reference(config.method_settings)
+    # the reference of an adapter is the model without it, unless another one is named
+    second = referred and not (config.lora.rank and not config.reference)
+    return estimate_memory(config, size, prompt_tokens, second_model=second)

@@ -24,6 +24,7 @@ from trainers.prefix import (
     prompt_positions,
     reply_hidden,
 )
+from trainers.token_logprobs import scaled_logits, token_logprobs
 
 __all__ = ["Policy", "pad_replies"]
 
@@ -70,11 +71,7 @@ class Policy:
 
     def scaled(self, logits: Tensor) -> Tensor:
         """Logits of the sampling distribution, in float32."""
-        scaled = logits.float() / self.temperature
-        if not self.banned_ids:
-            return scaled
-        banned = torch.tensor(self.banned_ids, device=logits.device)
-        return scaled.index_fill(-1, banned, -torch.inf)
+        return scaled_logits(logits, temperature=self.temperature, banned_ids=self.banned_ids)
 
     def prefix(self, prompt: Prompt, *, hidden: bool = False) -> Prefix:
         """A prompt, run once; with gradient unless that is switched off."""
@@ -115,53 +112,11 @@ class Policy:
             ).logits
         return self._chosen(logits_RTV[:, :-1], tokens_RT)
 
-    def side_by_side(self, prompts: Sequence[Prompt], replies: Sequence[Tensor]) -> Tensor:
-        """Log-probabilities of one reply to each of several prompts, in one pass.
-
-        Rows are filled up on the right, where no token looks; the prompts' pictures must be of one
-        shape (``Prompt.shape``).
-        """
-        prompts = [prompt.to(self.device) for prompt in prompts]
-        rows = [
-            torch.cat([prompt.ids_1L[0], reply.to(self.device)])
-            for prompt, reply in zip(prompts, replies, strict=True)
-        ]
-        ids_BS = pad_replies(rows)
-        width, shortest = ids_BS.shape[1], min(prompt.length for prompt in prompts)
-        lengths_B = torch.tensor([len(row) for row in rows], device=self.device)
-        seen_BS = torch.arange(width, device=self.device) < lengths_B[:, None]
-        positions = [self._row_positions(prompt, width) for prompt in prompts]
-        with self.autocast():
-            logits = self.model(
-                input_ids=ids_BS,
-                attention_mask=seen_BS.long(),
-                position_ids=torch.cat(positions, dim=-2),
-                use_cache=False,
-                logits_to_keep=width - shortest + 1,
-                **_beside(prompts, width),
-            ).logits
-        starts = [prompt.length - shortest for prompt in prompts]
-        steps = max(len(reply) for reply in replies)
-        places_BT = torch.tensor(starts, device=self.device)[:, None] + torch.arange(
-            steps, device=self.device
-        )
-        places_BT = places_BT.clamp(max=logits.shape[1] - 1)
-        logits_BTV = logits.gather(1, places_BT[..., None].expand(-1, -1, logits.shape[-1]))
-        return self._chosen(logits_BTV, pad_replies(replies).to(self.device))
-
-    def _row_positions(self, prompt: Prompt, width: int) -> Tensor:
-        """Positions of a prompt and of all that follows it up to a width."""
-        first = prompt_positions(self.model, prompt)
-        start_1 = (first.max() + 1)[None]
-        after = positions_after(self.model, start_1, width - prompt.length)
-        before = first.expand(*after.shape[:-1], -1) if first.ndim == 2 else first
-        return torch.cat([before, after], dim=-1)
-
     def _chosen(self, logits: Tensor, tokens: Tensor) -> Tensor:
-        """Log-softmax at the chosen tokens."""
-        scaled = self.scaled(logits)
-        picked = scaled.gather(-1, tokens[..., None]).squeeze(-1)
-        return picked - scaled.logsumexp(-1)
+        """Log-softmax at the chosen tokens; over a large vocabulary a part at a time."""
+        return token_logprobs(
+            logits, tokens, temperature=self.temperature, banned_ids=self.banned_ids
+        )
 
     def mean_hidden(self, prompt: Prompt, replies: Sequence[Tensor]) -> Tensor:
         """The mean last hidden state of each reply: the embedding ``policy``."""
@@ -196,15 +151,4 @@ def _repeated(prompt: Prompt, rows: int, steps: int) -> dict[str, Tensor]:
             found[name] = torch.nn.functional.pad(tensor, (0, steps)).expand(rows, -1)
         else:
             found[name] = tensor.repeat(rows, *[1] * (tensor.ndim - 1))
-    return found
-
-
-def _beside(prompts: Sequence[Prompt], width: int) -> dict[str, Tensor]:
-    """The pictures of several prompts, one after the other."""
-    found = {}
-    for name in prompts[0].pictures:
-        parts = [prompt.pictures[name] for prompt in prompts]
-        if name == "mm_token_type_ids":
-            parts = [nn.functional.pad(part, (0, width - part.shape[1])) for part in parts]
-        found[name] = torch.cat(parts)
     return found

@@ -90,15 +90,28 @@ class TransformersBackend:
     def generate(
         self, requests: Sequence[Request], *, max_tokens: int, greedy: bool = False
     ) -> list[tuple[Reply, ...]]:
-        """The replies to each request, a bounded number of rows at a time."""
-        found: list[tuple[Reply, ...]] = []
-        batch: list[Request] = []
-        for request in requests:
-            if batch and sum(len(one.seeds) for one in [*batch, request]) > self.rows_at_once:
-                found += self._generate(batch, max_tokens, greedy=greedy)
-                batch = []
-            batch.append(request)
-        return found + (self._generate(batch, max_tokens, greedy=greedy) if batch else [])
+        """The replies to each request, a bounded number of rows at a time.
+
+        A group that is larger than the bound is drawn in parts, whole ones otherwise.
+        """
+        found: list[list[Reply]] = [[] for _ in requests]
+        batch: list[tuple[int, Request]] = []
+
+        def draw() -> None:
+            parts = [part for _, part in batch]
+            replies = self._generate(parts, max_tokens, greedy=greedy) if parts else []
+            for (number, _), drawn in zip(batch, replies, strict=True):
+                found[number] += drawn
+            batch.clear()
+
+        for number, request in enumerate(requests):
+            for start in range(0, len(request.seeds), self.rows_at_once):
+                seeds = request.seeds[start : start + self.rows_at_once]
+                if sum(len(one.seeds) for _, one in batch) + len(seeds) > self.rows_at_once:
+                    draw()
+                batch.append((number, Request(request.prompt, seeds)))
+        draw()
+        return [tuple(replies) for replies in found]
 
     @torch.no_grad()
     def _generate(

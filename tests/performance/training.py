@@ -1,6 +1,7 @@
 """CPU seconds of the trainer on one core: shared prefix and plain path, memory by G, whole steps.
 
-Run: OMP_NUM_THREADS=1 .venv/bin/python tests/performance/training.py [pass|memory|steps|trl]
+Run: OMP_NUM_THREADS=1 .venv/bin/python tests/performance/training.py \\
+    [pass|memory|step-memory|steps|trl]
 
 The model is of Idefics3's architecture with random weights (0.28 M parameters; ``--width 256
 --layers 4`` for the larger one). Both paths run in this process, in turn, on the same replies.
@@ -163,7 +164,7 @@ def measure_pass(model: Path) -> dict[str, float]:
     }
 
 
-def measure_peak(model: Path, path: str, group: int, budget: int) -> float:
+def measure_peak(model: Path, path: str, group: int, budget: int) -> dict[str, float]:
     """Megabytes that one training pass adds to a fresh process, replies in micro-batches."""
     policy, prompt, replies = prepare(model, group)
     before = _status("VmRSS")
@@ -177,7 +178,50 @@ def measure_peak(model: Path, path: str, group: int, budget: int) -> float:
             part = replies[start : start + budget]
             policy.logprobs(shared.prefix, part).sum().backward()  # type: ignore[no-untyped-call]
         shared.finish()
-    return (_status("VmHWM") - before) / 1024
+    return {"peak_megabytes": round((_status("VmHWM") - before) / 1024, 1)}
+
+
+def measure_step_peak(model: Path, path: str, group: int, budget: int) -> dict[str, float]:
+    """Megabytes that a whole step adds to a fresh process: sampling and rewards, then the update.
+
+    Two prompts; ``budget`` replies are decoded or back-propagated at a time whatever G is.
+    """
+    from trainers.data import questions
+    from trainers.groups import collect, reward_terms
+    from trainers.learner import load_learner
+    from trainers.rollouts import TransformersBackend
+    from trainers.updates import learn
+
+    first = make_config(model)
+    examples = questions(first.data)[:2]
+    width = load_policy(str(model), first).encoder.encode(examples[0].prompt, examples[0].images)
+    config = make_config(
+        model,
+        prompts_per_step=2,
+        group_size=group,
+        sampling={"max_tokens": REPLY, "rows_at_once": budget},
+        optimizer={
+            "tokens_at_once": budget * (width.length + REPLY + 2),
+            "shared_prefix": path == "shared",
+        },
+    )
+    learner, terms = load_learner(config, config.model), reward_terms(config)
+    backend = TransformersBackend(learner.policy, config.sampling.rows_at_once)
+    found: dict[str, float] = {"prompt_tokens": width.length}
+    before = _status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    groups = collect(
+        examples,
+        config=config,
+        encoder=learner.policy.encoder,
+        backend=backend,
+        terms=terms,
+        step=0,
+    )
+    found["sampling_megabytes"] = (_status("VmHWM") - before) / 1024
+    learn(learner, groups, step=0)
+    found["step_megabytes"] = (_status("VmHWM") - before) / 1024
+    return {name: round(value, 1) for name, value in found.items()}
 
 
 def _status(name: str) -> int:
@@ -272,14 +316,15 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--peak", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         model = build_model(Path(folder) / "model", width=options.width, layers=options.layers)
         if options.peak:
-            path, group = options.peak
-            print(measure_peak(model, path, int(group), 16))
+            what, path, group = options.peak
+            measure = measure_step_peak if what == "step-memory" else measure_peak
+            print(json.dumps(measure(model, path, int(group), 16)))
             return
         if options.what in ("all", "pass"):
             print(json.dumps(measure_pass(model)))
@@ -287,14 +332,16 @@ def main() -> None:
             print(json.dumps(measure_steps(model, steps=options.steps)))
         if options.what == "trl":
             print(json.dumps(measure_trl(model, steps=options.steps)))
-    if options.what in ("all", "memory"):
+    for what in ("memory", "step-memory"):
+        if options.what not in ("all", what):
+            continue
         for path in ("plain", "shared"):
             for group in (16, 64, 256):
-                command = [sys.executable, __file__, "--peak", path, str(group)]
+                command = [sys.executable, __file__, "--peak", what, path, str(group)]
                 command += ["--width", str(options.width), "--layers", str(options.layers)]
                 found = subprocess.run(command, capture_output=True, text=True, check=True)
-                megabytes = round(float(found.stdout.split()[-1]), 1)
-                print(json.dumps({"path": path, "group": group, "peak_megabytes": megabytes}))
+                result = json.loads(found.stdout.splitlines()[-1])
+                print(json.dumps({"what": what, "path": path, "group": group, **result}))
 
 
 if __name__ == "__main__":

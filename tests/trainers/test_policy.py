@@ -1,5 +1,6 @@
 """Log-probabilities: token by token, behind a shared prompt, and with the prompt in each row."""
 
+import functools
 import io
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from trainers.encoding import Prompt
 from trainers.loading import load_policy
 from trainers.policy import Policy
 from trainers.prefix import Shared
+from trainers.token_logprobs import token_logprobs
 
 LENGTHS = (5, 1, 7, 3)
 
@@ -71,6 +73,28 @@ def test_the_shared_prefix_gives_the_gradients_of_the_plain_path(
     gap = sum((plain[n] - cut[n]).double().square().sum() for n in plain)
     size = sum(plain[n].double().square().sum() for n in plain)
     assert float((gap / size).sqrt()) < 1e-5
+
+
+def test_a_vocabulary_in_parts_changes_no_gradient(
+    policy: Policy,
+    prompt: Prompt,
+    replies: list[torch.Tensor],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
+    for part in (1 << 25, 1000):
+        in_parts = functools.partial(token_logprobs, part=part)
+        monkeypatch.setattr("trainers.policy.token_logprobs", in_parts)
+        (policy.plain_logprobs(prompt, replies) * weights()).sum().backward()
+        plain = gradients(policy)
+        shared = Shared(policy.prefix(prompt))
+        (policy.logprobs(shared.prefix, replies) * weights()).sum().backward()
+        shared.finish()
+        found.append((plain, gradients(policy)))
+    for whole, parts in zip(*found, strict=True):
+        gap = sum((whole[n] - parts[n]).double().square().sum() for n in whole)
+        size = sum(whole[n].double().square().sum() for n in whole)
+        assert float((gap / size).sqrt()) < 1e-5
 
 
 def test_log_probabilities_are_those_of_a_forward_pass_for_every_single_token(

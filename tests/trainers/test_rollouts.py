@@ -44,6 +44,22 @@ def test_a_reply_does_not_depend_on_what_is_sampled_beside_it(policy: Policy) ->
             assert torch.equal(a.ids, c.ids)
 
 
+@pytest.mark.parametrize("bound", [1, 2, 3, 100])
+def test_a_group_larger_than_the_bound_is_drawn_in_parts(policy: Policy, bound: int) -> None:
+    rows: list[int] = []
+
+    def note(module: object, args: object, given: dict) -> None:
+        rows.append(len(given["input_ids"]))
+
+    requests = requests_for(policy, TEXTS)
+    hook = policy.model.register_forward_pre_hook(note, with_kwargs=True)
+    found = TransformersBackend(policy, rows_at_once=bound).generate(requests, max_tokens=4)
+    hook.remove()
+    assert max(rows) <= bound
+    seeds = [tuple(reply.seed for reply in replies) for replies in found]
+    assert seeds == [request.seeds for request in requests]
+
+
 def test_the_samplers_log_probabilities_are_the_trainers(policy: Policy) -> None:
     requests = requests_for(policy, TEXTS)
     found = TransformersBackend(policy).generate(requests, max_tokens=16)

@@ -222,12 +222,15 @@ def test_share_grpo_scores_each_reply_under_every_variant(text_model: Path, make
     assert not torch.equal(batch.sections[0].prompt.ids_1L, batch.sections[1].prompt.ids_1L)
 
 
-def test_gradient_checkpointing_changes_no_gradient(text_model: Path, make_config) -> None:
+@pytest.mark.parametrize("shared", [False, True])
+def test_gradient_checkpointing_changes_no_gradient(
+    shared: bool, text_model: Path, make_config
+) -> None:
     found = []
     for checkpointing in (False, True):
         config = make_config(
             text_model,
-            optimizer={"shared_prefix": False, "gradient_checkpointing": checkpointing},
+            optimizer={"shared_prefix": shared, "gradient_checkpointing": checkpointing},
         )
         learner = load_learner(config, config.model)
         found.append(gradient(config, learner, sample(config, learner)))
