@@ -130,12 +130,14 @@ def _journalled(
 
 @click.command(name="train", short_help="Train a model by a recipe, or go on with a run.")
 @click.option("--recipe", help="A shipped recipe, such as tiny-grpo, or a file ending in .toml.")
+@click.option("--sweep", help="A shipped sweep, such as tiny-mupo-groups, or a .toml file.")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change one setting.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of a new run.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of a new run, or of a sweep.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Folder of a run to go on with.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop.")
 def train_command(
     recipe: str | None,
+    sweep: str | None,
     changes: tuple[str, ...],
     out: Path | None,
     resume: Path | None,
@@ -146,15 +148,24 @@ def train_command(
     OUT gets config.toml, scalars.jsonl, evaluations.jsonl, rollouts.jsonl and checkpoints/, each
     a Hugging Face folder, the newest also as checkpoints/last. --resume takes the run's own
     settings and goes on from there to the very steps that the uninterrupted run takes.
+
+    --sweep trains every combination of a sweep's values, each in a folder below OUT, and ends with
+    one table and OUT/sweep.json. The same command again skips finished runs and goes on with an
+    interrupted one.
     """
     from trainers.config import load_config
 
-    if (recipe is None) == (resume is None):
-        raise InputError("give either --recipe NAME|FILE.toml or --resume RUN")
+    if sum(given is not None for given in (recipe, sweep, resume)) != 1:
+        raise InputError(
+            "give one of --recipe NAME|FILE.toml, --sweep NAME|FILE.toml, --resume RUN"
+        )
     if resume is not None and out is not None:
         raise InputError("--resume goes on in its own folder: leave --out away")
     if resume is not None and not (resume / "config.toml").is_file():
         raise InputError(f"{resume} is no run: it has no config.toml")
+    if sweep is not None:
+        _sweep(sweep, changes, out, dry_run=dry_run)
+        return
     config = load_config(recipe or str(resume) + "/config.toml", changes)
     if dry_run:
         _print_plan(config, recipe or str(resume))
@@ -164,21 +175,63 @@ def train_command(
     run = resume or out
     if run is None:
         raise InputError("a new run needs --out RUN")
+    _train(config, run, resume=resume is not None)
+    click.echo(str(run / "checkpoints" / "last"))
+
+
+def _train(config: "Config", run: Path, *, resume: bool) -> None:
+    """One run with its bar on stderr."""
     from trainers.checkpoints import claim_run
     from trainers.logs import training_bar
     from trainers.loop import train
 
-    claim_run(config, run, resume=resume is not None)
+    claim_run(config, run, resume=resume)
     _quiet_transformers()
-    if resume is None and config.data.folder and config.evaluation.folder:
-        from trainers.data import held_out, questions
-        from trainers.overlap import find_overlap
-
-        found = find_overlap(questions(config.data), held_out(config))
-        click.echo(found.sentence(), err=True)
+    if not resume:
+        _say_what_is_shared(config)
     with training_bar(config.steps) as progress:
-        train(config, run, resume=resume is not None, progress=progress)
-    click.echo(str(run / "checkpoints" / "last"))
+        train(config, run, resume=resume, progress=progress)
+
+
+def _sweep(name: str, changes: tuple[str, ...], out: Path | None, *, dry_run: bool) -> None:
+    """All runs of a sweep, or their plans."""
+    from trainers.sweeps import load_sweep
+
+    runs = load_sweep(name, changes)
+    if not dry_run and out is None:
+        raise InputError("a sweep needs --out FOLDER")
+    if not dry_run and not runs[0].config.model:
+        raise InputError(f"sweep {name} names no model: add --set model=FOLDER_OR_NAME")
+    from trainers.sweep_runs import read_progress, result_rows, results, train_sweep
+
+    if dry_run:
+        from trainers.plan import make_plan
+
+        states = ["new" if out is None else str(read_progress(run, out)) for run in runs]
+        plans = [make_plan(run.config).lines() for run in runs]
+        header = ["run", *(label for label, _ in plans[0]), "state"]
+        rows = [
+            [run.folder, *(value for _, value in plan), state]
+            for run, plan, state in zip(runs, plans, states, strict=True)
+        ]
+        print_table(f"plan of sweep {name}", header, rows)
+        return
+    assert out is not None
+    train_sweep(runs, out, train=_train, say=lambda line: click.echo(line, err=True))
+    found = list(results(runs, out))
+    text = json.dumps({"schema": 1, "sweep": name, "runs": found}, indent=1)
+    (out / "sweep.json").write_text(text + "\n", encoding="utf-8")
+    header, rows = result_rows(found)
+    print_table(f"sweep {name}", header, rows)
+
+
+def _say_what_is_shared(config: "Config") -> None:
+    """What was left out of published sets, and questions shared with the evaluation, on stderr."""
+    from trainers.data import opened_sets
+    from trainers.overlap import overlap_report
+
+    for line in (*opened_sets(config), *overlap_report(config)):
+        click.echo(line, err=True)
 
 
 def _quiet_transformers() -> None:

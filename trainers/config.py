@@ -9,8 +9,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from evaluators.benchmarks import BENCHMARKS
 from npbench.errors import InputError, unknown_name
+from npbench.tasks import get_task
 from trainers.method_settings import METHODS, Count, Frozen, method_settings, validated
+from trainers.named_sets import NAMED_SETS, checked_split, named_set
 from trainers.sections import (
     CorrectionSettings,
     DataSettings,
@@ -113,11 +116,6 @@ def read_config(values: Mapping[str, Any]) -> Config:
             f"optimizer.mini_batches must divide prompts_per_step={config.prompts_per_step}, "
             f"got {config.optimizer.mini_batches}"
         )
-    if config.optimizer.gradient_checkpointing and config.optimizer.shared_prefix:
-        raise InputError(
-            "optimizer.gradient_checkpointing must come with optimizer.shared_prefix = false: "
-            "transformers drops the cache under checkpointing"
-        )
     if config.sampler_correction.rule != "none" and config.method not in _CORRECTED:
         raise InputError(
             f"sampler_correction.rule must be 'none' for {config.method}, "
@@ -147,8 +145,23 @@ _CORRECTED = ("grpo", "grpo_passk", "dr_grpo", "dapo", "clip_cov", "mupo")
 def _check_data(config: Config) -> None:
     for data in [config.data, *(mix.data for stage in config.stages for mix in stage.mix)]:
         _check_source(data)
-    if config.data.folder and config.evaluate_every and config.evaluation.folder is None:
-        raise InputError("evaluate_every needs evaluation.folder where data.folder is given")
+    for name in (name for stage in config.stages for mix in stage.mix for name in mix.ask):
+        get_task(name)
+    evaluation = config.evaluation
+    own = evaluation.folder is not None or evaluation.name is not None
+    if config.data.suite is None and config.evaluate_every and not own:
+        raise InputError(
+            "evaluate_every needs evaluation.folder or evaluation.name where data has no suite"
+        )
+    if evaluation.name is not None and named_set(evaluation.name).held_out is None:
+        known = ", ".join(name for name, one in NAMED_SETS.items() if one.held_out)
+        raise InputError(
+            f"evaluation.name must be a set with a held-out split, got {evaluation.name!r}; "
+            f"known: {known}"
+        )
+    for name in evaluation.benchmarks:
+        if name not in BENCHMARKS:
+            raise unknown_name("benchmark in evaluation.benchmarks", name, BENCHMARKS)
 
 
 def _check_source(data: DataSettings) -> None:
@@ -156,12 +169,21 @@ def _check_source(data: DataSettings) -> None:
     for name in data.columns:
         if name not in known:
             raise unknown_name("column in data.columns", name, known)
-    if (data.suite is None) == (data.folder is None):
+    if (data.suite is None) == (data.folder is None and data.name is None):
         raise InputError(
-            f"data must name either a suite or a folder, got suite={data.suite!r}, "
-            f"folder={data.folder!r}"
+            f"data must name either a suite or a folder or published set (name), got "
+            f"suite={data.suite!r}, folder={data.folder!r}, name={data.name!r}"
         )
+    if data.name is not None:
+        checked_split(data.name, data.split)
+    elif data.revision is not None:
+        raise InputError(f"data.revision belongs to data.name, got {data.revision!r} without one")
     if data.suite is not None:
+        if data.prompt_format != "plain":
+            raise InputError(
+                f"data.prompt_format belongs to a folder or published set, got "
+                f"{data.prompt_format!r} with a suite"
+            )
         from npbench.splits import Request
 
         Request.make(

@@ -1,4 +1,4 @@
-"""Questions to train on: splits of npbench, on the fly or from disk, and folders of ``datasets``.
+"""Questions to train on: splits of npbench, on the fly or from disk, published sets, and folders.
 
 A question carries its pictures and the columns that rewards look at; rows are refused, not
 skipped, where something is missing.
@@ -6,10 +6,10 @@ skipped, where something is missing.
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -20,10 +20,22 @@ from npbench.storage import open_split
 from trainers.config import Config
 from trainers.sections import DataSettings
 
-__all__ = ["FolderQuestions", "PromptStream", "Question", "SplitQuestions", "held_out", "questions"]
+if TYPE_CHECKING:
+    from trainers.named_data import NamedQuestions
+
+__all__ = [
+    "FolderQuestions",
+    "PromptStream",
+    "Question",
+    "SplitQuestions",
+    "asked_for",
+    "held_out",
+    "opened_sets",
+    "questions",
+]
 
 
-KEPT = 8192
+KEPT = 1 << 15
 """Questions kept in memory: at nano sizes some 10 kB each."""
 
 
@@ -167,8 +179,12 @@ def questions(settings: DataSettings) -> Sequence[Question]:
     Raises:
         InputError: If a name is unknown or a folder unusable.
     """
+    if settings.name is not None:
+        return asked_for(_named(settings), settings.prompt_format)
     if settings.folder is not None:
-        return _from_folder(Path(settings.folder), settings.columns)
+        return asked_for(
+            _from_folder(Path(settings.folder), settings.columns), settings.prompt_format
+        )
     assert settings.suite is not None
     return SplitQuestions(
         load(
@@ -183,6 +199,30 @@ def questions(settings: DataSettings) -> Sequence[Question]:
     )
 
 
+def _named(settings: DataSettings) -> "NamedQuestions":
+    from trainers.named_data import open_named
+
+    assert settings.name is not None
+    return open_named(
+        settings.name,
+        split=settings.split,
+        folder=settings.folder,
+        revision=settings.revision,
+        columns=settings.columns,
+    )
+
+
+def opened_sets(config: Config) -> list[str]:
+    """What was found in the published sets of a run, one line each.
+
+    Raises:
+        InputError: If one cannot be loaded.
+    """
+    mixes = (mix.data for stage in config.stages for mix in stage.mix)
+    sources = [source for source in (config.data, *mixes) if source.name is not None]
+    return list(dict.fromkeys(_named(source).sentence() for source in sources))
+
+
 def _from_folder(folder: Path, columns: Mapping[str, str]) -> Sequence[Question]:
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder")
@@ -191,12 +231,56 @@ def _from_folder(folder: Path, columns: Mapping[str, str]) -> Sequence[Question]
     return FolderQuestions(folder, columns)
 
 
+class _Formatted(Sequence[Question]):
+    """Questions with words below their prompts; questions of NP tasks have their own already."""
+
+    def __init__(self, source: Sequence[Question], words: str) -> None:
+        self._source = source
+        self._words = words
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    @overload
+    def __getitem__(self, index: int) -> Question: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Question]: ...
+    def __getitem__(self, index: int | slice) -> Question | list[Question]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        question = self._source[index]
+        if question.is_np:
+            return question
+        return replace(question, prompt=f"{question.prompt}\n\n{self._words}")
+
+
+def asked_for(source: Sequence[Question], prompt_format: str) -> Sequence[Question]:
+    """The questions with the evaluators' words for a form of answer below them.
+
+    Args:
+        source: Questions.
+        prompt_format: A name of ``evaluators.prompts.PROMPT_FORMATS``; ``plain`` adds nothing.
+    """
+    from evaluators.prompts import PROMPT_FORMATS
+
+    words = PROMPT_FORMATS[prompt_format]
+    return _Formatted(source, words) if words else source
+
+
 def held_out(config: Config) -> Sequence[Question]:
-    """The questions of the evaluation: of the folder, else of the suite's validation split."""
+    """The questions of the evaluation: named, of the folder, else the suite's validation split."""
     wanted = config.evaluation
+    if wanted.name is not None:
+        from trainers.named_data import open_named
+        from trainers.named_sets import named_set
+
+        split = named_set(wanted.name).held_out
+        assert split is not None
+        own = open_named(wanted.name, split=split, folder=wanted.folder)
+        return asked_for(own, config.data.prompt_format)[: wanted.questions]
     if wanted.folder is not None:
         found = _from_folder(Path(wanted.folder), config.data.columns)
-        return found[: wanted.questions]
+        return asked_for(found, config.data.prompt_format)[: wanted.questions]
     return questions(
         config.data.model_copy(
             update={"split": "validation", "seed": wanted.seed, "per_task": wanted.questions}

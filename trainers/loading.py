@@ -1,17 +1,24 @@
 """Loading a policy: the model of a checkpoint, its encoder, and where it is to run."""
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from evaluators.models import shipped_model
 from npbench.errors import InputError
 from trainers.adapters import attach_adapter
+from trainers.blank import BLANK, make_blank
 from trainers.config import Config
 from trainers.encoding import load_encoder
 from trainers.policy import Policy
+from trainers.recomputing import recompute_layers
 
-__all__ = ["load_policy", "pick_device"]
+__all__ = ["load_policy", "located", "pick_device"]
 
 
 def pick_device(name: str) -> torch.device:
@@ -27,8 +34,19 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+@contextmanager
+def located(source: str, seed: int) -> Iterator[str]:
+    """Where a checkpoint can be loaded from: our own names stand for folders."""
+    if source == BLANK:
+        with tempfile.TemporaryDirectory() as folder:
+            make_blank(Path(folder), seed=seed)
+            yield folder
+    else:
+        yield str(shipped_model(source) or source)
+
+
 def load_policy(source: str, config: Config, *, trained: bool = True) -> Policy:
-    """The policy of a checkpoint: a folder, or a name that the Hub knows.
+    """The policy of a checkpoint: a folder, a name that the Hub knows, or one of our own.
 
     Args:
         source: Folder or name.
@@ -38,6 +56,11 @@ def load_policy(source: str, config: Config, *, trained: bool = True) -> Policy:
     Raises:
         InputError: If there is no such checkpoint, or it is of no known kind.
     """
+    with located(source, config.seed) as folder:
+        return _load(folder, config, trained=trained)
+
+
+def _load(source: str, config: Config, *, trained: bool) -> Policy:
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
     try:
@@ -51,14 +74,18 @@ def load_policy(source: str, config: Config, *, trained: bool = True) -> Policy:
     precision = torch.bfloat16 if optimizer.precision == "bfloat16" else torch.float32
     adapted = trained and config.lora.rank > 0
     # frozen weights need no float32 master
-    model: Any = kind.from_pretrained(source, dtype=precision if adapted else torch.float32)
+    model: Any = kind.from_pretrained(
+        source,
+        dtype=precision if adapted else torch.float32,
+        attn_implementation=optimizer.attention,
+    )
     _switch_dropout_off(model)
     model.requires_grad_(trained)
     if adapted:
         attach_adapter(model, config.lora, seed=config.seed)
-    model.train(trained and config.optimizer.gradient_checkpointing)
+    model.eval()
     if trained and config.optimizer.gradient_checkpointing:
-        model.activation_checkpointing_enable()
+        recompute_layers(model)
     sampling = config.sampling
     encoder = load_encoder(
         source,

@@ -24,7 +24,7 @@ Whole = Annotated[int, Field(ge=0)]
 
 
 class DataSettings(Frozen):
-    """Where questions come from: a suite, made on the fly, or a folder."""
+    """Where questions come from: a suite, made on the fly, a published set by name, or a folder."""
 
     suite: str | None = None
     levels: tuple[str, ...] = ()
@@ -33,20 +33,48 @@ class DataSettings(Frozen):
     seed: Whole = 0
     per_task: Count = 1000
     modality: Literal["image", "text", "both"] | None = None
+    name: str | None = None
+    """A published training set, such as ``virl39k``; with ``folder``, from a copy of its files."""
+    revision: str | None = None
+    """Branch, tag or commit of a published set on the Hub."""
     folder: str | None = None
     """A split of ``npbench generate``, or a ``datasets`` folder with prompt, images, answer."""
     columns: dict[str, str] = Field(default_factory=dict)
     """Of a folder: prompt, images, image, answer, id or target -> its own name for it."""
+    prompt_format: Literal["plain", "answer-line", "think-boxed", "answer-tag"] = "plain"
+    """The words below each prompt of a folder or published set that ask for a form of answer."""
+
+
+Target = Literal[
+    "reference",
+    "heuristic",
+    "greedy",
+    "random",
+    "trivial",
+    "teacher",
+    "edges",
+    "perception",
+    "column",
+]
+
+
+def _reference_alone() -> dict[Target, float]:
+    return {"reference": 1.0}
 
 
 class MixSettings(Frozen):
-    """One source of supervised rows, and what its replies are."""
+    """One source of supervised rows, and what is asked of them."""
 
     data: DataSettings
-    target: Literal["reference", "heuristic", "greedy", "random", "trivial", "edges", "column"] = (
-        "reference"
+    targets: Annotated[dict[Target, Positive], Field(min_length=1)] = Field(
+        default_factory=_reference_alone
     )
-    """A solver's answer, the edges of the graph as bits, or the data's own column ``target``."""
+    """Kind of reply -> its share: a solver's answer, a randomised teacher's with its words, the
+    edges as bits, np-perception's list of facts, or the data's own column ``target``."""
+    replies: Count = 1
+    """How many of a random teacher's replies are learnt at once, behind one prompt."""
+    ask: tuple[str, ...] = ()
+    """Tasks of which one is asked of a picture, at random, instead of its own."""
     weight: Positive = 1.0
 
 
@@ -58,13 +86,18 @@ class StageSettings(Frozen):
 
 
 class EvaluationSettings(Frozen):
-    """Held-out questions; their split is ``validation`` unless a folder is given."""
+    """Held-out questions; their split is ``validation`` unless a name or folder is given."""
 
     questions: Count = 32
     samples: Count = 8
     seed: Whole = 0
+    name: str | None = None
+    """A published set whose held-out split is evaluated on; with ``folder``, from a copy of it."""
     folder: str | None = None
-    """Where it is None the suite of ``[data]``; a run on a folder has to name one."""
+    """Without name and folder the suite of ``[data]``; a run without a suite has to give one."""
+    benchmarks: dict[str, str] = Field(default_factory=dict)
+    """Benchmark -> folder of its data, empty for the Hub: before the first step, training questions
+    that are among its own are counted."""
 
 
 class SamplingSettings(Frozen):
@@ -73,7 +106,7 @@ class SamplingSettings(Frozen):
     temperature: Positive = 1.0
     max_tokens: Count = 64
     rows_at_once: Count = 256
-    """Replies that are decoded together."""
+    """Replies that are decoded together, at most."""
     chat_template: bool = True
     """False puts the bare prompt before a model that has no chat template."""
     min_pixels: Count | None = None
@@ -114,8 +147,11 @@ class OptimizerSettings(Frozen):
     """Bound on the tokens of a micro-batch, its prompt counted once for each reply."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """``bfloat16`` computes in it and keeps parameters in float32."""
+    attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
+    """The implementation of transformers; ``eager`` is fastest for tiny models in bfloat16."""
     shared_prefix: bool = True
     gradient_checkpointing: bool = False
+    """Compute each layer twice and keep none of its activations; the gradient is the same."""
 
 
 class LoraSettings(Frozen):

@@ -2,74 +2,117 @@
 
 Which rows a step holds is a function of seed and step, so there is nothing to keep between steps.
 
-B rows of a step, R rows of a micro-batch, T tokens.
+N replies of a micro-batch, T tokens.
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import torch
 
 from npbench.errors import InputError
+from npbench.perception import facts, perception_prompt, perception_reply
+from npbench.prompts import Modality, brief_prompt
 from npbench.rng import stream
 from npbench.tasks import get_task
 from trainers.config import Config
 from trainers.data import Question, questions
-from trainers.encoding import Prompt
+from trainers.encoding import Encoder
+from trainers.forest import Tree, forest_logprobs
 from trainers.learner import Learner, apply_gradient
 from trainers.losses import Counts, mask_from_lengths
-from trainers.sections import StageSettings
+from trainers.sections import MixSettings, StageSettings
+from trainers.teachers import can_be_asked, teach
 
-__all__ = ["READING", "Lesson", "Lessons", "imitate", "target_reply"]
+__all__ = ["READING", "Lesson", "Lessons", "imitate", "lesson_of"]
 
 READING = (
-    "The picture shows a graph with numbered vertices. For each pair of vertices in the order 0-1, "
-    "0-2, ..., 1-2, ... write 1 where an edge joins them and 0 where none does."
+    "The picture shows a graph with numbered vertices. Write a line for each vertex but the last: "
+    "its number, and for each later vertex 1 where an edge joins the two and 0 where none does."
 )
 """The prompt of the target ``edges``: perception before answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A question and the reply that is to be learnt."""
+    """A prompt about a picture, or none, and the replies that are to be learnt."""
 
-    question: Question
     prompt: str
-    reply: str
+    images: tuple[bytes, ...]
+    replies: tuple[str, ...]
 
 
-def target_reply(question: Question, target: str, rng: Any) -> Lesson:
-    """What is to be replied to a question.
+def lesson_of(question: Question, mix: MixSettings, rng: Any) -> Lesson:
+    """What a mix asks of a question, and what is to be replied: several times by a teacher.
 
     Raises:
         InputError: If the question has no such target.
     """
+    names, shares = list(mix.targets), np.array(list(mix.targets.values()))
+    target = names[int(rng.choice(len(names), p=shares / shares.sum()))]
+    if mix.ask:
+        question = _as_task(question, str(rng.choice(mix.ask)))
+    count = mix.replies if target in ("teacher", "random") else 1
+    pairs = [_prompt_and_reply(question, target, rng) for _ in range(count)]
+    return Lesson(pairs[0][0], question.images, tuple(reply for _, reply in pairs))
+
+
+def _as_task(question: Question, name: str) -> Question:
+    """The same picture, asked for another task; its own where the other has no answer on it.
+
+    Raises:
+        InputError: If the picture of the one does not serve the other.
+    """
+    own, wording = question.row.get("task"), get_task(name).wording
+    if own is None or wording.picture != get_task(own).wording.picture or not question.images:
+        raise InputError(f"question {question.id} has no picture that could be asked for {name}")
+    instance = get_task(name).decode(json.loads(question.row["instance"]))
+    if name == own or not can_be_asked(name, instance):
+        return question
+    prompt = brief_prompt(wording, Modality.IMAGE, data="")
+    return replace(question, prompt=prompt, row={**question.row, "task": name})
+
+
+def _prompt_and_reply(question: Question, target: str, rng: Any) -> tuple[str, str]:
     if target == "column":
         reply = question.row.get("target")
         if not reply:
             raise InputError(f"question {question.id} has no column 'target'")
-        return Lesson(question, question.prompt, str(reply))
+        return (question.prompt, str(reply))
     if not question.is_np:
         raise InputError(f"question {question.id} is no NP task: its target must be 'column'")
-    instance = json.loads(question.row["instance"])
+    name, instance = question.row["task"], json.loads(question.row["instance"])
+    task = get_task(name)
     if target == "edges":
         if "edges" not in instance:
             raise InputError(f"question {question.id} shows no graph whose edges could be read")
-        joined = {(min(edge[:2]), max(edge[:2])) for edge in instance["edges"]}
-        pairs = combinations(range(instance["num_vertices"]), 2)
-        return Lesson(question, READING, "".join(str(int(pair in joined)) for pair in pairs))
+        return (READING, _rows_of_edges(instance))
+    if target == "perception":
+        prompt = perception_prompt(name, task.wording.picture)
+        return (prompt, perception_reply(facts(name, instance)))
     if target == "reference":
-        return Lesson(question, question.prompt, _answer(question.row["reference_solution"]))
-    task = get_task(question.row["task"])
+        return (question.prompt, _answer(question.row["reference_solution"]))
+    if target == "teacher":
+        return (question.prompt, teach(name, task.decode(instance), rng))
     solution = task.solvers[target](task.decode(instance), rng)
-    return Lesson(question, question.prompt, _answer(json.dumps(solution)))
+    return (question.prompt, _answer(json.dumps(solution)))
 
 
 def _answer(solution: str) -> str:
     return f"Answer: {json.dumps(json.loads(solution))}"
+
+
+def _rows_of_edges(instance: Mapping[str, Any]) -> str:
+    """The upper triangle of the adjacency matrix, a numbered line for each row."""
+    joined = {(min(edge[:2]), max(edge[:2])) for edge in instance["edges"]}
+    lines = {vertex: f"{vertex}:" for vertex in range(instance["num_vertices"] - 1)}
+    for first, second in combinations(range(instance["num_vertices"]), 2):
+        lines[first] += str(int((first, second) in joined))
+    return "\n".join(lines.values())
 
 
 class Lessons:
@@ -78,7 +121,13 @@ class Lessons:
     def __init__(self, config: Config) -> None:
         """Opens the sources of all stages."""
         self._config = config
-        self._sources = [[questions(mix.data) for mix in stage.mix] for stage in config.stages]
+        known: dict[str, Sequence[Question]] = {}
+        for mix in (mix for stage in config.stages for mix in stage.mix):
+            # stages with the same data share what has been drawn
+            known.setdefault(mix.data.model_dump_json(), questions(mix.data))
+        self._sources = [
+            [known[mix.data.model_dump_json()] for mix in stage.mix] for stage in config.stages
+        ]
 
     def _stage(self, step: int) -> tuple[StageSettings, list[Sequence[Question]]]:
         for stage, sources in zip(self._config.stages, self._sources, strict=True):
@@ -98,54 +147,61 @@ class Lessons:
             number = int(rng.choice(len(sources), p=shares))
             source = sources[number]
             question = source[int(rng.integers(len(source)))]
-            found.append(target_reply(question, stage.mix[number].target, rng))
+            found.append(lesson_of(question, stage.mix[number], rng))
         return found
 
 
 def imitate(learner: Learner, lessons: Sequence[Lesson], *, step: int) -> dict[str, float]:
     """One optimiser step on given replies; numbers to log."""
-    encoder, policy, config = learner.policy.encoder, learner.policy, learner.config
-    end = torch.tensor([encoder.tokenizer.eos_token_id])
-    prompts = [encoder.encode(lesson.prompt, lesson.question.images) for lesson in lessons]
-    replies = [torch.cat([torch.tensor(encoder.ids(lesson.reply)), end]) for lesson in lessons]
-    tokens = sum(len(reply) for reply in replies)
-    counts = Counts(tokens=tokens, sequences=len(replies), groups=len(replies))
+    policy, config = learner.policy, learner.config
+    trees = _trees(policy.encoder, lessons)
+    lengths = [len(reply) for tree in trees for reply in tree.replies]
+    counts = Counts(tokens=sum(lengths), sequences=len(lengths), groups=len(lengths))
     total = right = 0.0
-    for rows in _micro_batches(prompts, replies, tokens_at_once=config.optimizer.tokens_at_once):
-        chosen = [replies[row] for row in rows]
-        logprobs_RT = policy.side_by_side([prompts[row] for row in rows], chosen)
-        lengths_R = torch.tensor([len(reply) for reply in chosen], device=policy.device)
-        mask_RT = mask_from_lengths(lengths_R, width=logprobs_RT.shape[1])
-        terms = learner.method.loss(config.method_settings, logprobs_RT, {"mask": mask_RT}, counts)
+    for batch in _micro_batches(trees, tokens_at_once=config.optimizer.tokens_at_once):
+        logprobs_NT = forest_logprobs(policy, batch)
+        lengths_N = torch.tensor([len(r) for tree in batch for r in tree.replies])
+        mask_NT = mask_from_lengths(lengths_N.to(policy.device), width=logprobs_NT.shape[1])
+        terms = learner.method.loss(config.method_settings, logprobs_NT, {"mask": mask_NT}, counts)
         loss = terms["cross_entropy"]
         loss.backward()  # type: ignore[no-untyped-call]
         total += float(loss.detach())
         # a token of more than even odds is certainly the most likely one
-        right += float((logprobs_RT.detach()[mask_RT] > -0.6931).sum())
+        right += float((logprobs_NT.detach()[mask_NT] > -0.6931).sum())
     norm = apply_gradient(learner, step=step)
     return {
         "loss_cross_entropy": total,
-        "likely_share": right / tokens,
+        "likely_share": right / counts.tokens,
         "gradient_norm": norm,
-        "tokens": float(tokens),
+        "tokens": float(counts.tokens),
     }
 
 
-def _micro_batches(
-    prompts: Sequence[Prompt], replies: Sequence[torch.Tensor], *, tokens_at_once: int
-) -> Iterator[list[int]]:
-    """Rows whose pictures have one shape, sorted by length, up to a number of tokens."""
+def _trees(encoder: Encoder, lessons: Sequence[Lesson]) -> list[Tree]:
+    """The lessons as tokens; replies end with the end token."""
+    end = torch.tensor([encoder.tokenizer.eos_token_id])
+    return [
+        Tree(
+            encoder.encode(lesson.prompt, lesson.images),
+            tuple(torch.cat([torch.tensor(encoder.ids(reply)), end]) for reply in lesson.replies),
+        )
+        for lesson in lessons
+    ]
 
-    def key(row: int) -> tuple[str, int]:
-        return repr(prompts[row].shape), prompts[row].length + len(replies[row])
 
-    batch: list[int] = []
-    for row in sorted(range(len(prompts)), key=key):
-        shape, width = key(row)
+def _micro_batches(trees: Sequence[Tree], *, tokens_at_once: int) -> Iterator[list[Tree]]:
+    """Trees whose pictures have one shape, sorted by width, up to a number of tokens."""
+
+    def key(tree: Tree) -> tuple[str, int]:
+        return repr(tree.prompt.shape), tree.width
+
+    batch: list[Tree] = []
+    for tree in sorted(trees, key=key):
+        shape, width = key(tree)
         full = (len(batch) + 1) * width > tokens_at_once
         if batch and (full or key(batch[0])[0] != shape):
             yield batch
             batch = []
-        batch.append(row)
+        batch.append(tree)
     if batch:
         yield batch

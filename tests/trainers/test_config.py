@@ -33,8 +33,9 @@ def test_every_recipe_loads_survives_its_toml_and_plans(name: str, tmp_path: Pat
 def test_every_sweep_loads_and_differs_in_what_it_sweeps(name: str) -> None:
     found = load_sweep(name, ("seed=5",))
     assert len(found) >= 2
-    assert len({as_toml(config) for config in found.values()}) == len(found)
-    assert {config.seed for config in found.values()} == {5}
+    assert len({as_toml(run.config) for run in found}) == len(found)
+    assert len({run.folder for run in found}) == len(found)
+    assert {run.config.seed for run in found} == {5}
 
 
 def test_every_method_has_a_tiny_recipe() -> None:
@@ -49,6 +50,9 @@ def test_the_papers_settings_stand_in_the_recipes() -> None:
     assert (settings.lambda_high, settings.lambda_low) == (0.4, 0.1)
     assert (mupo.optimizer.learning_rate, mupo.sampling.temperature) == (1e-6, 1.0)
     assert make_plan(mupo.model_copy(update={"model": ""})).epochs == 2.0
+    own = load_config("qwen2.5-vl-7b-mupo-virl39k")
+    assert own.method_settings == settings
+    assert make_plan(own.model_copy(update={"model": ""})).epochs == pytest.approx(2.0, abs=2e-3)
     share = load_config("qwen2.5-vl-32b-share-grpo")
     assert (share.variants, share.group_size, share.method_settings.probability) == (2, 12, 0.3)
     replication = load_config("qwen2.5-vl-7b-dmpo").method_settings
@@ -77,6 +81,13 @@ def test_changes_reach_sections_and_read_toml_or_bare_words() -> None:
             "unknown setting 'optimizer.learning_rat'; did you mean 'optimizer.learning_rate'",
         ),
         ({"loss": {"kl_coeff": 1}}, "did you mean 'loss.kl_coef'"),
+        (
+            {
+                "method": "supervised",
+                "stages": [{"steps": 1, "mix": [{"data": {"suite": "nano"}, "wight": 2.0}]}],
+            },
+            r"unknown setting 'stages\.0\.mix\.0\.wight'; did you mean 'stages\.0\.mix\.0\.weight'",
+        ),
         ({"loss": {"alpha": 1}}, "unknown setting 'loss.alpha'"),
         (
             {"group_size": 1},
@@ -85,8 +96,8 @@ def test_changes_reach_sections_and_read_toml_or_bare_words() -> None:
         ({"steps": "many"}, "setting steps: .* got 'many'"),
         ({"data": {"suite": "nano", "tasks": ["tps"]}}, "unknown task 'tps'; did you mean 'tsp'"),
         ({"data": {"suite": "nanno"}}, "unknown suite 'nanno'; did you mean 'nano'"),
-        ({"data": {}}, "either a suite or a folder"),
-        ({"data": {"suite": "nano", "folder": "x"}}, "either a suite or a folder"),
+        ({"data": {}}, "either a suite or a folder or published set"),
+        ({"data": {"suite": "nano", "folder": "x"}}, "either a suite or a folder or published set"),
         ({"data": {"folder": "x"}, "evaluate_every": 1}, "needs evaluation.folder"),
         ({"reward": {"name": "dmpoo"}}, "unknown reward 'dmpoo'; did you mean 'dmpo'"),
         ({"method": "mupo"}, r"clusters \* loss.min_size must be at most group_size=6, got 3 \* 3"),
@@ -96,7 +107,6 @@ def test_changes_reach_sections_and_read_toml_or_bare_words() -> None:
         ),
         ({"method": "share_grpo", "group_size": 5}, "must be a multiple of loss.variants=2"),
         ({"optimizer": {"mini_batches": 3}}, "must divide prompts_per_step=4, got 3"),
-        ({"optimizer": {"gradient_checkpointing": True}}, "shared_prefix = false"),
         ({"method": "gpg", "sampler_correction": {"rule": "mask"}}, "must be 'none' for gpg"),
         ({"reward": {"weights": {"own": 1.0}}}, "unknown term in reward.weights 'own'"),
         ({"reward": {"functions": {"format": "a:b"}}}, "must have new names, got 'format'"),

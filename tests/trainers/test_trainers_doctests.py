@@ -7,7 +7,9 @@ import pytest
 import trainers.losses
 
 MODULES = [
+    "trainers.named_sets",
     "trainers.segments",
+    "trainers.sweeps",
     *(
         f"trainers.losses.{module.name}"
         for module in pkgutil.iter_modules(trainers.losses.__path__)

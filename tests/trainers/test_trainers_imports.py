@@ -15,6 +15,8 @@ import pytest
         "trainers.segments",
         "trainers.dynamic_sampling",
         "trainers.rewrite_files",
+        "trainers.named_sets",
+        "trainers.sweeps",
     ],
 )
 def test_what_needs_no_tensors_does_not_import_torch(module: str) -> None:
