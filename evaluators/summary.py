@@ -112,32 +112,25 @@ def summarize(
     sampling = manifest["sampling"]
     scores, records = scores_of_run(benchmark, folder, index, sampling, embedder=embedder)
     tasks: defaultdict[str, list[QuestionScores]] = defaultdict(list)
-    groups: defaultdict[str, list[str]] = defaultdict(list)
+    groups: defaultdict[str, list[QuestionScores]] = defaultdict(list)
     others: defaultdict[str, defaultdict[str, list[QuestionScores]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for row in scores:
-        task = row.category.get("task", benchmark.name)
-        tasks[task].append(row)
-        members = groups[row.category.get("group", benchmark.name)]
-        if task not in members:
-            members.append(task)
+        tasks[row.category.get("task", benchmark.name)].append(row)
+        groups[row.category.get("group", benchmark.name)].append(row)
         for name, value in row.category.items():
             if name not in ("task", "group"):
                 others[name][value].append(row)
     hard = bool(scores) and bool(scores[0].floors)
     context = _Context(sampling["k"], embedder, macro=hard)
-    by_group = [[tasks[task] for task in members] for members in groups.values()]
     return {
         "schema": SCHEMA,
         "manifest": dict(manifest),
         "torn_bytes": index.torn,
         "repeated_lines": index.repeated,
-        "overall": context.row(by_group),
-        "groups": {
-            name: context.row([[tasks[task] for task in members]])
-            for name, members in groups.items()
-        },
+        "overall": context.row(_regrouped(scores)),
+        "groups": {name: context.row(_regrouped(rows)) for name, rows in groups.items()},
         "tasks": {name: context.row([[rows]]) for name, rows in tasks.items()},
         "by": {
             name: {value: context.row(_regrouped(rows)) for value, rows in values.items()}
@@ -150,6 +143,7 @@ def summarize(
 
 
 def _regrouped(rows: Sequence[QuestionScores]) -> list[list[list[QuestionScores]]]:
+    """Groups of tasks; a task that stands in several groups is in each with its own rows."""
     groups: dict[str, dict[str, list[QuestionScores]]] = {}
     for row in rows:
         tasks = groups.setdefault(row.category.get("group", ""), {})

@@ -1,8 +1,15 @@
+import json
+
 import pytest
 
+from evaluators.backends import BackendOptions, make_backend
+from evaluators.backends.base import Sampling
+from evaluators.embedders import get_embedder
 from evaluators.families import Mark, Place, hallusion, mm_vet, official, shares, we_math
 from evaluators.grading import State
 from evaluators.records import SampleRecord
+from evaluators.runner import RunSettings
+from evaluators.sessions import Choice, evaluate
 
 
 def marks(scores, judged=False):
@@ -186,3 +193,25 @@ def test_each_benchmark_reports_its_family_of_a_run_that_is_all_right(
     benchmark = fixture_of(name)
     records = [record(q.id, "greedy", 0, 1.0, State.RIGHT) for q in benchmark.questions]
     assert benchmark.aggregate(records)["greedy"][key] == value
+
+
+@pytest.mark.parametrize("name", ["mathverse", "logicvista", "mmmu"])
+def test_every_question_counts_once_wherever_its_task_stands(fixture_of, name, tmp_path):
+    benchmark = fixture_of(name)
+    replies = tmp_path / "replies.jsonl"
+    lines = [json.dumps({"id": q.id, "reply": f"Answer: {q.gold}"}) for q in benchmark.questions]
+    replies.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sampling = Sampling(greedy=True, k=0)
+    backend = make_backend("scripted", BackendOptions(model=str(replies), sampling=sampling))
+    _, summary = evaluate(
+        Choice(benchmark, None, None, None, None),
+        backend,
+        RunSettings(sampling=sampling),
+        tmp_path / "run",
+        command="test",
+        embedder=get_embedder("none"),
+    )
+    count = len(benchmark.questions)
+    assert summary["overall"]["n"] == summary["overall"]["samples"] == count
+    assert sum(row["n"] for row in summary["groups"].values()) == count
+    assert sum(row["n"] for row in summary["tasks"].values()) == count
