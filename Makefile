@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: install demo test test-slow test-vllm test-oracles compare-graders golden lint format clean
+.PHONY: install demo test test-slow test-browser test-vllm test-oracles test-ocr compare-graders golden lint format clean
 .DEFAULT_GOAL := test
 
 install: $(VENV)/.installed
@@ -49,10 +49,31 @@ $(VLLM_VENV)/.installed: requirements/vllm.txt pyproject.toml
 	$(VLLM_VENV)/bin/pip uninstall --quiet -y torchvision torchaudio torchcodec triton
 	touch $@
 
+# How legible texts in pictures are to a reader that knows nothing of them; prints its rates.
+OCR_VENV ?= .venv-ocr
+test-ocr: $(OCR_VENV)/.installed
+	$(OCR_VENV)/bin/python -m pytest -o addopts=--import-mode=importlib -o filterwarnings= \
+	  -p no:cacheprovider -rP tests/npbench/rendering/test_ocr.py
+
+$(OCR_VENV)/.installed: requirements/ocr.txt pyproject.toml
+	$(PYTHON) -m venv $(OCR_VENV)
+	$(OCR_VENV)/bin/pip install --quiet -r requirements/ocr.txt -e .
+	touch $@
+
 # Our grading beside Math-Verify's and mathruler's on the handed cases, and answers a second.
 compare-graders: install
 	$(BIN)/python tests/performance/grading_compare.py --show
 	$(BIN)/python tests/performance/grading.py
+
+# Pages in Debian's Chromium, which root installs where it lacks; selenium joins the ordinary environment.
+test-browser: $(VENV)/.browser
+	@command -v $${CHROMIUM:-chromium} >/dev/null && command -v $${CHROMEDRIVER:-chromedriver} >/dev/null || \
+	  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y chromium chromium-driver; }
+	$(BIN)/python -m pytest -m browser tests/browser
+
+$(VENV)/.browser: $(VENV)/.installed requirements/browser.txt
+	$(BIN)/python -m pip install --quiet -r requirements/browser.txt
+	touch $@
 
 golden: install
 	$(BIN)/python tests/npbench/golden/regenerate.py

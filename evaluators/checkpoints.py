@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evaluators.models import shipped_model
 from npbench.errors import InputError
 
 __all__ = ["Checkpoint", "check_adapter", "find_checkpoint"]
@@ -31,12 +32,12 @@ class Checkpoint:
 
 
 def find_checkpoint(name: str) -> Checkpoint:
-    """The checkpoint in a folder, or of that name on the Hub, its files checked.
+    """The checkpoint in a folder, of a model that we ship, or of that name on the Hub, checked.
 
     Raises:
         InputError: If there is none, or something that loading needs is missing or damaged.
     """
-    folder = Path(name).expanduser()
+    folder = shipped_model(name) or Path(name).expanduser()
     if not name.strip():
         raise InputError("the model's name is empty")
     if not folder.is_dir():

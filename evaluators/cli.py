@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from evaluators.grading import Gold, Grade, State, grade
+from evaluators.models import DEFAULT_MODEL
 from evaluators.verdicts import AnswerType
 from npbench.console import echo_cases, progress_bar
 from npbench.errors import InputError, unknown_name
@@ -105,7 +106,11 @@ def _from_command_line(ctx: click.Context) -> str:
 @click.option("--data", type=_FOLDER, help="A split made by npbench generate.")
 @click.option("--benchmark", help="A benchmark's name, instead of --data.")
 @click.option("--from", "source", type=_FOLDER, help="The benchmark's data; default: the Hub.")
-@click.option("--model", help="A Hub name or folder; a solver's name; a responses file.")
+@click.option(
+    "--model",
+    help="A Hub name or folder; a solver's name; a responses file. Default: npbench-tiny, which "
+    "comes with the package.",
+)
 @click.option(
     "--backend",
     default="transformers",
@@ -181,7 +186,7 @@ def _evaluate(given: dict[str, Any], *, command: str) -> int:
     if given["out"] is None:
         raise InputError("eval needs --out, the folder of the run")
     if given["model"] is None:
-        raise InputError("eval needs --model: a Hub name, a folder, a solver or a responses file")
+        given["model"] = _default_model(given["backend"])
     if (given["data"] is None) == (given["benchmark"] is None):
         raise InputError("eval needs one of --data and --benchmark")
     if given["data"] is not None and given["source"] is not None:
@@ -243,7 +248,19 @@ def _evaluate(given: dict[str, Any], *, command: str) -> int:
             err=True,
         )
         return 130
-    return _report(summary, as_json=given["as_json"], max_failed=given["max_failed"])
+    code = _report(summary, as_json=given["as_json"], max_failed=given["max_failed"])
+    words = shlex.join(["npbench", "report", str(given["out"])])
+    click.echo(f"the tables, charts and replies as a page: {words}", err=True)
+    return code
+
+
+def _default_model(backend: str) -> str:
+    if backend in ("transformers", "vllm"):
+        return DEFAULT_MODEL
+    wanted = {"policy": "a solver", "scripted": "a responses file"}
+    raise InputError(
+        f"--backend {backend} needs --model: {wanted.get(backend, 'the name on the server')}"
+    )
 
 
 def _judged_by(model: str | None) -> str | None:

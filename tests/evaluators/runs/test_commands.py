@@ -138,7 +138,7 @@ def test_equal_samples_give_the_error_of_one(solved):
     ("flags", "message"),
     [
         (["--model", "greedy"], "eval needs --out"),
-        (["--out", "x"], "eval needs --model"),
+        (["--out", "x", "--backend", "policy"], "--backend policy needs --model: a solver"),
         (["--out", "x", "--model", "m", "--from", "y"], "--from goes with --benchmark"),
         (["--out", "x", "--model", "m", "--benchmark", "nano"], "needs one of --data and"),
         (["--out", "x", "--model", "m", "--backend", "policy"], "unknown solver 'm'"),
