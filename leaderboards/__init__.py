@@ -1,1 +1,1 @@
-"""Tables, plots and the leaderboard site; empty until the first of them exists."""
+"""Published numbers, submissions, rankings and the leaderboard's site."""
