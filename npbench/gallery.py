@@ -16,6 +16,8 @@ from npbench.tasks import TASKS
 __all__ = ["LEVELS", "Exhibit", "exhibits", "write_gallery"]
 
 LEVELS = ("nano", "l1", "l2", "l3")
+_FRAME = 8
+"""Around a picture with its solution, whose marks reach a little further than the vertices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,12 @@ def exhibits(task: str, level: str, styles: Sequence[str], *, seed: int) -> list
         solution = json.loads(row.reference_solution)
         marks = overlay(task, instance, solution, picture.scene)
         solved = as_svg(
-            picture.scene, style, under=marks.under, over=marks.over, margin=marks.margin
+            picture.scene,
+            style,
+            under=marks.under,
+            over=marks.over,
+            margin=marks.margin,
+            frame=_FRAME,
         )
         found.append(
             Exhibit(

@@ -7,7 +7,9 @@ References:
     Okabe and Ito, Color Universal Design, 2008, https://jfly.uni-koeln.de/color/.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from math import hypot
 
 from npbench.rendering.scene import Cell, Disc, Scene, Table
 
@@ -27,6 +29,11 @@ __all__ = [
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#6a3d9a")
 _PAPER = "#ffffff"
+_BENDS = (0.0, *(sign * step / 20 for step in range(2, 17) for sign in (1, -1)))
+"""Offsets of a control point from the middle of a leg, as shares of its length, flattest first."""
+_SHARES = tuple(step / 40 for step in range(41))
+_CLEAR = 3.5
+"""From a vertex to the middle of a thick line that passes it, at least."""
 
 
 def _circle(disc: Disc, r: float, attributes: str) -> str:
@@ -89,22 +96,51 @@ def lines(
     return "".join(parts)
 
 
-def route(scene: Scene, stops: Iterable[int], colour: str) -> str:
-    """A thick line from stop to stop, drawn edge or not, with the direction at its start."""
-    places = [scene.discs[stop] for stop in stops]
-    points = " ".join(f"{disc.x:g},{disc.y:g}" for disc in places)
-    first, then = places[0], places[1]
-    x, y = (first.x + then.x) / 2, (first.y + then.y) / 2
+def route(scene: Scene, stops: Sequence[int], colour: str) -> str:
+    """A thick line from stop to stop, drawn edge or not, with the direction at its start.
+
+    A leg that would lead over a foreign vertex is bent around it.
+    """
+    path = f"M{scene.discs[stops[0]].x:g} {scene.discs[stops[0]].y:g}"
+    middles = []
+    for start, end in pairwise(stops):
+        first, then = scene.discs[start], scene.discs[end]
+        x, y = _control(scene, first, then)
+        path += f"Q{x:g} {y:g} {then.x:g} {then.y:g}"
+        middles.append(((first.x + 2 * x + then.x) / 4, (first.y + 2 * y + then.y) / 4))
+    (x, y), first, then = middles[0], scene.discs[stops[0]], scene.discs[stops[1]]
     dx, dy = then.x - first.x, then.y - first.y
-    length = max((dx * dx + dy * dy) ** 0.5, 1e-9)
+    length = max(hypot(dx, dy), 1e-9)
     ux, uy = 9 * dx / length, 9 * dy / length
     arrow = (
         f"M{x + ux:g} {y + uy:g}L{x - ux - uy:g} {y - uy + ux:g}L{x - ux + uy:g} {y - uy - ux:g}Z"
     )
     return (
-        f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="5" '
+        f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="5" '
         f'stroke-opacity="0.8" stroke-linejoin="round"/><path d="{arrow}" fill="{colour}"/>'
     )
+
+
+def _control(scene: Scene, first: Disc, then: Disc) -> tuple[float, float]:
+    """The control point of the flattest quadratic curve between two discs that clears all others.
+
+    Where none does, the straight line.
+    """
+    middle = ((first.x + then.x) / 2, (first.y + then.y) / 2)
+    dx, dy = then.x - first.x, then.y - first.y
+    others = [disc for disc in scene.discs if disc not in (first, then)]
+    for bend in _BENDS:
+        x, y = middle[0] - bend * dy, middle[1] + bend * dx
+        curve = [
+            (
+                (1 - t) ** 2 * first.x + 2 * t * (1 - t) * x + t**2 * then.x,
+                (1 - t) ** 2 * first.y + 2 * t * (1 - t) * y + t**2 * then.y,
+            )
+            for t in _SHARES
+        ]
+        if all(hypot(o.x - px, o.y - py) >= o.r + _CLEAR for o in others for px, py in curve):
+            return x, y
+    return middle
 
 
 def badge(disc: Disc, letter: str, colour: str) -> str:

@@ -149,11 +149,14 @@ def _schedule(instance: Any, solution: Sequence[Sequence[int]], scene: Scene) ->
         text = f"room {room}, {start}-{end}"
         over.append(note(table.box[2] + 10, (box[1] + box[3]) / 2 + 5, text, GREEN))
     need = table.box[2] + 160
+    legend = "Ticked meetings take place, in the rooms and at the times beside them."
+    if scene.bars:
+        legend += " On the timeline each room has a lane, room 0 the uppermost."
     return Overlay(
         under,
         "".join(over) + _lanes(instance, solution, scene),
         margin=max(0, need - scene.width),
-        legend="Ticked meetings take place, in the rooms and at the times beside them.",
+        legend=legend,
     )
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from npbench.decoding.grids import Grid
 from npbench.decoding.imaging import LINE, Array, Pixels, image_library
-from npbench.decoding.reading import DIGITS, SIZES, Font, Reading, read_line
+from npbench.decoding.reading import DIGITS, SIZES, Font, Reading, lengthened, read_line
 
 __all__ = ["Disc", "find_discs"]
 
@@ -98,15 +98,37 @@ def _numbered(contrast: Array, rings: Iterable[Ring], *, turned: bool) -> Iterat
     crops = [(ring, crop) for ring in rings if (crop := _inside(contrast, ring)) is not None]
     if not crops:
         return
-    fonts = [Font(size, True, blur) for size in SIZES for blur in _blurs(turned=turned)]
-    best: dict[Font, list[Reading]] = {
-        font: [_centred(crop, font) for _, crop in crops] for font in fonts
-    }
-    # All numbers of a picture have one size; what no size reads is the face of a graph.
-    font = min(fonts, key=lambda f: sum(min(r.cost, 0.6 * r.ink) for r in best[f]))
-    for (ring, _), reading in zip(crops, best[font], strict=True):
+    readings = _readings([crop for _, crop in crops], turned=turned)
+    for (ring, _), reading in zip(crops, readings, strict=True):
         if reading.text.isdecimal() and reading.cost <= _UNREADABLE * reading.ink:
             yield Disc(int(reading.text), *ring)
+
+
+def _readings(crops: Sequence[Array], *, turned: bool) -> list[Reading]:
+    """The readings in the size that reads all crops best: a picture's numbers have one size.
+
+    What no size reads is the face of a graph, and counts little.
+    """
+    first = {
+        font: _centred(crops[0], font)
+        for font in (Font(size, True, blur) for size in SIZES for blur in _blurs(turned=turned))
+    }
+    best: list[Reading] = []
+    least = np.inf
+    for font in sorted(first, key=lambda font: _misfit(first[font])):
+        readings, misfit = [first[font]], _misfit(first[font])
+        for crop in crops[1:]:
+            if misfit >= least:
+                break
+            readings.append(_centred(crop, font))
+            misfit += _misfit(readings[-1])
+        if misfit < least:
+            best, least = readings, misfit
+    return best
+
+
+def _misfit(reading: Reading) -> float:
+    return min(reading.cost, 0.6 * reading.ink)
 
 
 def _blurs(*, turned: bool) -> tuple[float, ...]:
@@ -144,8 +166,7 @@ def _centred(ink: Array, font: Font) -> Reading:
     readings = []
     for baseline in range(middle - 2, middle + 3):
         top = max(0, baseline - font.size)
-        rows = ink[top : baseline + _DEPTH]
-        rows = np.pad(rows, ((0, baseline + _DEPTH - top - len(rows)), (0, 0)))
+        rows = lengthened(ink[top : baseline + _DEPTH], baseline + _DEPTH - top)
         reading = read_line(rows, baseline=baseline - top, font=font, alphabet=DIGITS)
         lost = float((ink[:top] ** 2).sum() + (ink[baseline + _DEPTH :] ** 2).sum())
         readings.append(Reading(reading.text, reading.cost + lost, reading.ink + lost))

@@ -47,7 +47,7 @@ def _weakest(contrast: Array, u: Disc, v: Disc, aside: float) -> float:
     """The lowest contrast along the way from u to v; the way may bend by ``aside``."""
     length = float(np.hypot(v.x - u.x, v.y - u.y))
     along = np.arange(u.r + _CLEAR, length - v.r - _CLEAR, _STEP)
-    if len(along) < _WINDOW:
+    if not len(along):
         return 255.0
     dx, dy = (v.x - u.x) / length, (v.y - u.y) / length
     offsets = np.arange(-aside, aside + 0.01, 0.5)
@@ -58,4 +58,6 @@ def _weakest(contrast: Array, u: Disc, v: Disc, aside: float) -> float:
 
 
 def _smoothed(values: Array) -> Array:
-    return np.convolve(values, np.full(_WINDOW, 1 / _WINDOW), mode="valid")
+    """Means over a window, or over all values where two rings leave less room than that."""
+    window = min(_WINDOW, len(values))
+    return np.convolve(values, np.full(window, 1 / window), mode="valid")

@@ -45,8 +45,16 @@ def find_grids(pixels: Pixels) -> list[Grid]:
 def _straight(contrast: Array, *, axis: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """Pixels on a thin straight line along the axis (1 is horizontal)."""
     along = image_library().uniform_filter1d(contrast, _RUN, axis=axis)
-    beside = [np.roll(along, shift, axis=1 - axis) for shift in (-3, 3)]
-    return np.asarray((along > _FAINT) & (along - np.maximum(*beside) > _STEP / 2))
+    # Few pixels are dark enough, and only those are compared with their neighbours.
+    places = np.nonzero(along > _FAINT)
+    across = along.shape[1 - axis]
+    lines = np.zeros(along.shape, dtype=bool)
+    lines[places] = True
+    for shift in (-3, 3):
+        beside = list(places)
+        beside[1 - axis] = (places[1 - axis] + shift) % across
+        lines[places] &= along[places] - along[tuple(beside)] > _STEP / 2
+    return lines
 
 
 def _grid(pixels: Pixels, ys: tuple[int, int], xs: tuple[int, int]) -> Grid | None:

@@ -51,15 +51,15 @@ def image_library() -> ModuleType:
 
 def read_pixels(png: bytes, *, degrees: float = 0.0) -> Pixels:
     """The picture turned back by ``degrees`` (clockwise as the prompt states them)."""
-    image = Image.open(BytesIO(png)).convert("RGB")
+    image: Image.Image = Image.open(BytesIO(png))
     if degrees:
+        image = image.convert("RGB")
         ground = tuple(int(channel) for channel in _ground(np.asarray(image)))
         image = image.rotate(
             degrees, resample=Image.Resampling.BICUBIC, expand=True, fillcolor=ground
         )
-    colours = np.asarray(image)
-    level = float(_ground(colours) @ np.array(_LUMINANCE))
-    difference = colours.astype(float) @ np.array(_LUMINANCE) - level
+    difference = _luminance(image)
+    difference -= float(_ground(np.asarray(image.convert("RGB"))) @ np.array(_LUMINANCE))
     contrast = np.abs(difference)
     noise = 1.4826 * float(np.median(_frame(contrast)))
     smooth = contrast
@@ -69,6 +69,16 @@ def read_pixels(png: bytes, *, degrees: float = 0.0) -> Pixels:
             difference = image_library().convolve1d(difference, [0.25, 0.5, 0.25], axis=axis)
         smooth = np.abs(difference)
     return Pixels(contrast=contrast, smooth=smooth, noise=noise)
+
+
+def _luminance(image: Image.Image) -> Array:
+    """The luminance of each pixel; of an image with a palette, that of its few colours."""
+    palette = image.getpalette("RGB") if image.mode == "P" else None
+    if palette is not None:
+        few = np.array(palette, dtype=float).reshape(-1, 3) @ np.array(_LUMINANCE)
+        return np.asarray(few[np.asarray(image)])
+    red, green, blue = np.moveaxis(np.asarray(image.convert("RGB")), -1, 0)
+    return np.asarray(_LUMINANCE[0] * red + _LUMINANCE[1] * green + _LUMINANCE[2] * blue)
 
 
 def _ground(colours: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:

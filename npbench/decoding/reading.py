@@ -4,7 +4,7 @@ A text is the cheapest way to cover the line's columns by letters and blanks (dy
 programming); the cost is the squared difference of inks. Letters may touch each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from npbench.decoding.imaging import Array, image_library
 
-__all__ = ["DIGITS", "SIZES", "WORDS", "Font", "Reading", "read_line"]
+__all__ = ["DIGITS", "SIZES", "WORDS", "Font", "Reading", "lengthened", "read_line"]
 
 DIGITS = "0123456789"
 WORDS = DIGITS + "abcdefghijklmnopqrstuvwxyzSGDMR-x:"
@@ -50,14 +50,14 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Letters:
-    """The letters of one width."""
+    """An alphabet, its letters in the order of their widths."""
 
-    width: int
-    members: tuple[int, ...]
-    """Their places in the alphabet."""
     flat: Array
-    """Their inks, one row each."""
+    """Inks by columns, one letter a column, all padded to the widest."""
     squared: Array
+    widest: int
+    groups: tuple[tuple[int, int, tuple[int, ...]], ...]
+    """Width, first place in this order, and places in the alphabet of the letters of one width."""
 
 
 @lru_cache(maxsize=64)
@@ -81,15 +81,31 @@ def _letter(sign: str, font: Font, above: int, below: int) -> Array:
 
 
 @lru_cache(maxsize=4096)
-def _letters(alphabet: str, font: Font, above: int, below: int) -> tuple[_Letters, ...]:
-    """The alphabet's letters by their widths."""
+def _letters(alphabet: str, font: Font, above: int, below: int) -> _Letters:
+    """The alphabet's letters, for lines with that many rows above and below the baseline."""
     inks = [_letter(sign, font, above, below) for sign in alphabet]
+    widest = max(ink.shape[1] for ink in inks)
     groups = []
+    order: list[int] = []
     for width in sorted({ink.shape[1] for ink in inks}):
         members = tuple(i for i, ink in enumerate(inks) if ink.shape[1] == width)
-        flat = np.array([inks[i].ravel() for i in members])
-        groups.append(_Letters(width, members, flat, (flat**2).sum(axis=1)))
-    return tuple(groups)
+        groups.append((width, len(order), members))
+        order += members
+    flat = np.zeros((len(order), widest, above + below))
+    for row, index in enumerate(order):
+        flat[row, : inks[index].shape[1]] = inks[index].T
+    flat = flat.reshape(len(order), -1)
+    squared = np.array([(inks[index] ** 2).sum() for index in order])
+    return _Letters(np.ascontiguousarray(flat.T), squared, widest, tuple(groups))
+
+
+def lengthened(ink: Array, rows: int) -> Array:
+    """The ink with blank rows below it, ``rows`` in all."""
+    if len(ink) == rows:
+        return ink
+    longer = np.zeros((rows, ink.shape[1]))
+    longer[: len(ink)] = ink
+    return longer
 
 
 def read_line(ink: Array, *, baseline: int, font: Font, alphabet: str) -> Reading:
@@ -105,13 +121,8 @@ def read_line(ink: Array, *, baseline: int, font: Font, alphabet: str) -> Readin
     blank = np.concatenate([[0.0], np.cumsum((ink**2).sum(axis=0))])
     best = blank.tolist()
     came: list[tuple[int, int]] = [(x - 1, -1) for x in range(columns + 1)]
-    groups = _letters(alphabet, font, baseline, ink.shape[0] - baseline)
-    # For every width, the price and the number of the best letter at every starting column.
-    offers = [
-        (letters.width, *_offers(ink, letters, blank))
-        for letters in groups
-        if letters.width <= columns
-    ]
+    letters = _letters(alphabet, font, baseline, ink.shape[0] - baseline)
+    offers = list(_offers(ink, letters, blank))
     steps = np.diff(blank).tolist()
     for x in range(1, columns + 1):
         price, source = best[x - 1] + steps[x - 1], (x - 1, -1)
@@ -123,15 +134,22 @@ def read_line(ink: Array, *, baseline: int, font: Font, alphabet: str) -> Readin
     return Reading(_spelled(came, alphabet, font.size), best[columns], float(blank[-1]))
 
 
-def _offers(ink: Array, letters: _Letters, blank: Array) -> tuple[list[float], list[int]]:
-    """The cheapest letter of one width at every column, and its place in the alphabet."""
-    width = letters.width
-    windows = sliding_window_view(ink, width, axis=1).transpose(1, 0, 2)
-    flat = windows.reshape(len(windows), -1)
-    costs = (blank[width:] - blank[:-width])[:, None] - 2 * flat @ letters.flat.T + letters.squared
-    cheapest = costs.argmin(axis=1)
-    prices = costs[np.arange(len(costs)), cheapest] + _PRICE
-    return prices.tolist(), [letters.members[i] for i in cheapest.tolist()]
+def _offers(
+    ink: Array, letters: _Letters, blank: Array
+) -> Iterator[tuple[int, list[float], list[int]]]:
+    """For every width, the price and the place of the best letter at every starting column."""
+    rows, columns = ink.shape
+    padded = np.zeros((columns + letters.widest, rows))
+    padded[:columns] = ink.T
+    windows = sliding_window_view(padded.ravel(), letters.widest * rows)[: columns * rows : rows]
+    fits = letters.squared - 2 * windows @ letters.flat
+    for width, first, members in letters.groups:
+        if width > columns:
+            break
+        group = fits[: columns - width + 1, first : first + len(members)]
+        prices = group.min(axis=1) + (blank[width:] - blank[:-width]) + _PRICE
+        places = group.argmin(axis=1).tolist()
+        yield width, prices.tolist(), [members[place] for place in places]
 
 
 def _spelled(came: Sequence[tuple[int, int]], alphabet: str, size: int) -> str:

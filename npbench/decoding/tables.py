@@ -7,7 +7,7 @@ import numpy as np
 
 from npbench.decoding.grids import Grid
 from npbench.decoding.imaging import LINE, Array, Pixels
-from npbench.decoding.reading import DIGITS, SIZES, WORDS, Font, Reading, read_line
+from npbench.decoding.reading import DIGITS, SIZES, WORDS, Font, Reading, lengthened, read_line
 
 __all__ = ["UNREADABLE", "read_table"]
 
@@ -60,11 +60,12 @@ def read_table(pixels: Pixels, grid: Grid, *, turned: bool) -> list[list[str]]:
     strokes = np.concatenate([cell[cell > LINE] for cell in cells.values()])
     black = float(np.quantile(strokes, 0.97)) if len(strokes) else 255.0
     texts = [[""] * (len(grid.columns) - 1) for _ in grid.rows[1:]]
+    headers = _headers(pixels, grid)
     for bold in (True, False):
         inks = {
             key: np.clip((cell - fills[key]) / (black - fills[key]), 0.0, 1.1)
             for key, cell in cells.items()
-            if (fills[key] > _HEADER) is bold
+            if (key in headers) is bold
         }
         inks = {key: ink for key, ink in inks.items() if float((ink[ink > 0.4]).sum()) > _SPECK}
         if inks:
@@ -74,6 +75,21 @@ def read_table(pixels: Pixels, grid: Grid, *, turned: bool) -> list[list[str]]:
                 shifts = (-1, 0, 1) if turned else (0,)
                 texts[row][col] = _text(ink, line, words=row * col == 0, shifts=shifts)
     return texts
+
+
+def _headers(pixels: Pixels, grid: Grid) -> set[Key]:
+    """The cells of the first row and of the first column, where those are filled as headers.
+
+    Noise can lift a single cell above the limit, and hardly ever half of a row.
+    """
+    fills = {key: float(np.median(cell)) for key, cell in _cells(pixels.smooth, grid, margin=2)}
+    headers: set[Key] = set()
+    for side in (0, 1):
+        first = [key for key in fills if key[side] == 0]
+        body = [key for key in first if key[1 - side] > 0] or first
+        if np.median([fills[key] for key in body]) > _HEADER:
+            headers.update(first if side == 0 else body)
+    return headers
 
 
 def _cells(contrast: Array, grid: Grid, *, margin: int) -> Iterator[tuple[Key, Array]]:
@@ -101,8 +117,13 @@ def _best_line(inks: Sequence[Array], *, bold: bool, turned: bool, noise: float)
         for baseline in _baselines(inks[0].shape[0], size)
     ]
     # One cell leaves a few candidates, and the others decide.
-    few = sorted(lines, key=lambda line: _read(inks[0], line, WORDS).cost)[:8]
-    return min(few, key=lambda line: sum(_read(ink, line, WORDS).cost for ink in inks))
+    costs = {line: _read(inks[0], line, WORDS).cost for line in lines}
+    few = sorted(lines, key=costs.__getitem__)[:8]
+    return min(few, key=lambda line: costs[line] + _cost(inks[1:], line))
+
+
+def _cost(inks: Sequence[Array], line: _Line) -> float:
+    return sum(_read(ink, line, WORDS).cost for ink in inks)
 
 
 def _baselines(height: int, size: int) -> range:
@@ -115,8 +136,7 @@ def _read(ink: Array, line: _Line, alphabet: str) -> Reading:
     """The reading of the cell, cut or padded below to where letters may reach."""
     top = max(0, line.baseline - line.font.size)
     wanted = line.baseline + _DEPTH
-    rows = ink[top:wanted]
-    padded = np.pad(rows, ((0, wanted - top - len(rows)), (0, 0)))
+    padded = lengthened(ink[top:wanted], wanted - top)
     used = np.flatnonzero(padded.max(axis=0) > _FAINT)
     padded = padded[:, max(0, used[0] - 3) : used[-1] + 4] if len(used) else padded
     found = read_line(padded, baseline=line.baseline - top, font=line.font, alphabet=alphabet)

@@ -27,7 +27,7 @@ def turned(image: Image.Image, degrees: float, background: str) -> Image.Image:
     x, y = image.width / 2, image.height / 2
     middle = (size[0] / 2, size[1] / 2)
     back = (c, s, x - c * middle[0] - s * middle[1], -s, c, y + s * middle[0] - c * middle[1])
-    return image.transform(
+    return image.convert("RGB").transform(
         size,
         Image.Transform.AFFINE,
         back,
@@ -38,6 +38,7 @@ def turned(image: Image.Image, degrees: float, background: str) -> Image.Image:
 
 def noisy(image: Image.Image, sigma: float) -> Image.Image:
     """The image under Gaussian noise; equal images get equal noise."""
+    image = image.convert("RGB")
     rng = stream("noise", sigma, hashlib.sha256(image.tobytes()).hexdigest())
     colours = np.asarray(image, dtype=np.float32)
     noise = rng.standard_normal(colours.shape, dtype=np.float32)

@@ -22,6 +22,8 @@ _DOT_RADII = (8, 7, 6, 5)
 """Radii of discs that are too small for their number."""
 _ROOMY = 1.5
 """An edge shall pass a foreign vertex at this many radii, if there is room for it."""
+_SEEN = 12.0
+"""Length of an edge between two discs that is seen at least, where discs may come that close."""
 _SLACK = 0.1
 """Over the gaps of the proof: stored coordinates are rounded to 0.01."""
 _SIDES = ((0, -1), (0, 1), (1, 0), (-1, 0), (1, -1), (-1, -1), (1, 1), (-1, 1))
@@ -104,29 +106,44 @@ def plane(panel: GraphPanel, *, left: int, top: int, size: int) -> GraphMarks | 
         size: Its side.
     """
     positions = np.array(panel.coordinates, dtype=float) * (1.0, -1.0)
-    return scattered(panel, positions, outside=True, left=left, top=top, size=size)
+    return _scattered(panel, positions, gap=VERTEX_GAP, outside=True, left=left, top=top, size=size)
 
 
 def scattered(
-    panel: GraphPanel, positions: Array, *, outside: bool, left: int, top: int, size: int
+    panel: GraphPanel, positions: Array, *, left: int, top: int, size: int
 ) -> GraphMarks | None:
     """Vertices at positions (n, 2), scaled to the square; None where that is too close.
+
+    Between two discs so much of an edge is seen that it is not taken for none.
 
     Args:
         panel: The graph.
         positions: One row for each vertex, y downwards.
-        outside: Whether numbers may stand beside dots where the discs would touch.
         left: Left side of the square to fill.
         top: Its upper side.
         size: Its side.
     """
+    return _scattered(panel, positions, gap=_SEEN, outside=False, left=left, top=top, size=size)
+
+
+def _scattered(
+    panel: GraphPanel,
+    positions: Array,
+    *,
+    gap: float,
+    outside: bool,
+    left: int,
+    top: int,
+    size: int,
+) -> GraphMarks | None:
+    """Discs at least ``gap`` apart; ``outside`` allows numbers beside dots where they are not."""
     low, high = positions.min(axis=0), positions.max(axis=0)
     points = (positions - (low + high) / 2) / max((high - low).max() / 2, 1.0)
     apart = np.hypot(*(points[:, None] - points).T)
     np.fill_diagonal(apart, inf)
     shape = _Shape(points, float(apart.min(initial=inf)), _clearance(points, panel.edges))
     middle = (left + size / 2, top + size / 2)
-    for choice, scale in _fitting(panel, shape, size):
+    for choice, scale in _fitting(panel, shape, size, gap=gap):
         discs = _discs(shape, middle, scale, choice.r)
         if choice.text_size:
             texts = [_inside(disc, choice.text_size) for disc in discs]
@@ -147,11 +164,13 @@ def _clearance(points: Array, edges: Sequence[tuple[int, int]]) -> float:
     return float(distances.min())
 
 
-def _fitting(panel: GraphPanel, shape: _Shape, size: int) -> Iterator[tuple[_Choice, float]]:
+def _fitting(
+    panel: GraphPanel, shape: _Shape, size: int, *, gap: float = VERTEX_GAP
+) -> Iterator[tuple[_Choice, float]]:
     """The choices that keep all gaps at ``size``, best first, each with the shape's scale."""
     for choice in _choices(panel, size):
         scale = size / 2 - _PADDING - choice.reserve - choice.r
-        wide = scale * shape.spacing >= 2 * choice.r + VERTEX_GAP + _SLACK
+        wide = scale * shape.spacing >= 2 * choice.r + gap + _SLACK
         if wide and scale * shape.clearance >= choice.clearance:
             yield choice, scale
 

@@ -103,7 +103,7 @@ def _proposals(
     else:
         propose = _POSITIONS[name]
         for positions in propose(graph):
-            marks = scattered(graph, positions, outside=False, left=left, top=top, size=size)
+            marks = scattered(graph, positions, left=left, top=top, size=size)
             if marks is not None:
                 yield marks
         return

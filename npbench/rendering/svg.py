@@ -35,7 +35,15 @@ def _fonts(scene: Scene) -> str:
     return f"<style>{faces}text{{font-family:npbench,'DejaVu Sans',sans-serif}}</style>"
 
 
-def as_svg(scene: Scene, style: Style, *, under: str = "", over: str = "", margin: int = 0) -> str:
+def as_svg(
+    scene: Scene,
+    style: Style,
+    *,
+    under: str = "",
+    over: str = "",
+    margin: int = 0,
+    frame: int = 0,
+) -> str:
     """The scene as an SVG document.
 
     Args:
@@ -44,6 +52,7 @@ def as_svg(scene: Scene, style: Style, *, under: str = "", over: str = "", margi
         under: SVG elements between the edges and the vertices, and below the texts of tables.
         over: SVG elements on top of everything.
         margin: Blank space added at the right side, for elements on top.
+        frame: Blank space added on all sides, for elements that reach beyond the scene.
 
     Raises:
         InputError: If the style has noise, which only pixels have.
@@ -59,11 +68,13 @@ def as_svg(scene: Scene, style: Style, *, under: str = "", over: str = "", margi
             f' transform="translate({dx:g} {dy:g}) '
             f'rotate({style.rotation:g} {width / 2:g} {height / 2:g})"'
         )
+    wide, high = size[0] + 2 * frame, size[1] + 2 * frame
+    halo = style.background if under else ""
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" '
-        f'viewBox="0 0 {size[0]} {size[1]}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" '
+        f'viewBox="{-frame} {-frame} {wide} {high}">',
         _fonts(scene),
-        f'<rect width="100%" height="100%" fill="{style.background}"/>',
+        f'<rect x="{-frame}" y="{-frame}" width="100%" height="100%" fill="{style.background}"/>',
         f"<g{turn}>",
         *(_line(line, style) for line in scene.lines),
         *(_table_ground(table, style) for table in scene.tables),
@@ -72,7 +83,9 @@ def as_svg(scene: Scene, style: Style, *, under: str = "", over: str = "", margi
         *(_disc(disc, style) for disc in scene.discs),
         *(_table_text(table, style) for table in scene.tables),
         *(
-            svg_text(label.text, style.number if label.inside else style.ink)
+            svg_text(label.text, style.number)
+            if label.inside
+            else svg_text(label.text, style.ink, halo=halo)
             for label in scene.labels
         ),
         over,
@@ -81,11 +94,12 @@ def as_svg(scene: Scene, style: Style, *, under: str = "", over: str = "", margi
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def svg_text(text: Text, colour: str) -> str:
-    """A text in its place."""
+def svg_text(text: Text, colour: str, *, halo: str = "") -> str:
+    """A text in its place, with a rim that parts it from what lies below where ``halo`` is one."""
     weight = ' font-weight="700"' if text.bold else ""
+    rim = f' stroke="{halo}" stroke-width="4" paint-order="stroke"' if halo else ""
     return (
-        f'<text x="{text.x}" y="{text.baseline}" font-size="{text.size}"{weight} '
+        f'<text x="{text.x}" y="{text.baseline}" font-size="{text.size}"{weight}{rim} '
         f'fill="{colour}" xml:space="preserve">{escape(text.text)}</text>'
     )
 

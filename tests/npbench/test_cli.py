@@ -242,12 +242,16 @@ def test_a_solver_is_suggested_and_no_file_is_overwritten(npbench, split, respon
     assert kept.read_bytes() == before
 
 
-def test_an_instance_is_drawn_as_png_and_as_svg(npbench, tmp_path):
+def test_an_instance_is_drawn_as_png_svg_and_pdf_and_as_nothing_else(npbench, tmp_path):
     path = tmp_path / "square.json"
     path.write_text('{"num_vertices": 4, "edges": [[0, 1], [1, 2], [2, 3], [0, 3]]}')
-    for name, start in (("p.png", b"\x89PNG"), ("p.svg", b"<svg")):
+    for name, start in (("p.png", b"\x89PNG"), ("p.svg", b"<svg"), ("p.pdf", b"%PDF")):
         npbench("draw", path, "--task", "longest_cycle", "--out", tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(start)
+    for name in ("p.gif", "p"):
+        result = npbench("draw", path, "--task", "longest_cycle", "--out", tmp_path / name, code=2)
+        assert "unknown picture format" in result.stderr
+        assert not (tmp_path / name).exists()
 
 
 def test_workers_end_with_the_process_that_started_them(tmp_path):

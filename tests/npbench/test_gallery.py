@@ -1,7 +1,11 @@
 """The gallery: its page, its files, and the solutions drawn into the pictures."""
 
+import json
+import re
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -26,6 +30,23 @@ def test_the_solution_of_every_task_is_drawn_into_its_picture(task):
         assert shown.legend.endswith(".")
 
 
+@pytest.mark.parametrize("style", ["light", "paper"])
+def test_a_tour_leads_over_no_city_between_two_stops(style):
+    (shown,) = exhibits("tsp", "l1", [style], seed=0)
+    stops = json.loads(shown.row.reference_solution)
+    discs = {disc["id"]: disc for disc in json.loads(shown.row.layout)["vertices"]}
+    (path,) = (e.get("d") for e in elements(shown.solution_svg) if "Q" in e.get("d", ""))
+    legs = np.array(re.findall(r"Q(\S+) (\S+) (\S+) (\S+?)(?=Q|$)", path), dtype=float)
+    assert len(legs) == len(stops) - 1
+    t = np.linspace(0.0, 1.0, 200)[:, None]
+    for (u, v), leg in zip(pairwise(stops), legs, strict=True):
+        start = np.array([discs[u]["x"], discs[u]["y"]])
+        curve = (1 - t) ** 2 * start + 2 * t * (1 - t) * leg[:2] + t**2 * leg[2:]
+        for city in set(discs) - {u, v}:
+            away = np.hypot(*(curve - [discs[city]["x"], discs[city]["y"]]).T)
+            assert away.min() > discs[city]["r"]
+
+
 def test_a_vector_picture_holds_every_mark_of_its_scene():
     (shown,) = exhibits("maximum_cut", "l1", ["paper"], seed=0)
     names = [element.tag.rpartition("}")[2] for element in elements(shown.svg)]
@@ -38,6 +59,15 @@ def test_a_turned_vector_picture_has_the_size_of_the_turned_pixels():
     (shown,) = exhibits("vertex_cover", "nano", ["light-rotate30"], seed=0)
     root = ET.fromstring(shown.svg)
     assert f'"width":{root.get("width")},"height":{root.get("height")}' in shown.row.layout
+
+
+@pytest.mark.parametrize("label", ["light", "light-rotate30"])
+def test_a_solution_has_room_around_its_picture(label):
+    (shown,) = exhibits("graph_coloring", "nano", [label], seed=0)
+    plain, solved = ET.fromstring(shown.svg), ET.fromstring(shown.solution_svg)
+    for side in ("width", "height"):
+        assert int(solved.get(side)) == int(plain.get(side)) + 16
+    assert solved.get("viewBox").startswith("-8 -8 ")
 
 
 def test_noise_is_refused_in_vectors():

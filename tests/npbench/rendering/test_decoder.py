@@ -12,9 +12,12 @@ from PIL import Image, ImageDraw
 from npbench.decoding.decoder import decode
 from npbench.decoding.instances import as_instance
 from npbench.errors import InputError
+from npbench.rendering.canvas import encode, paint
 from npbench.rendering.panels import GraphPanel
 from npbench.rendering.picture import draw_picture
+from npbench.rendering.scene import Disc, Label, Line, Scene
 from npbench.rendering.styles import STYLES, get_style
+from npbench.rendering.text import centred
 from npbench.splits import load
 from npbench.tasks import TASKS
 
@@ -99,6 +102,37 @@ def test_edges_between_given_positions_are_read_back(seed):
     edges = random_graph(seed, 9, 0.4)
     panel = GraphPanel(num_vertices=9, edges=edges, size=768, coordinates=coordinates)
     assert decode(draw_picture([panel], style=STYLES["light"]).png).edges == set(edges)
+
+
+@pytest.mark.parametrize("gap", [4, 5, 7])
+@pytest.mark.parametrize("edges", [((0, 2), (1, 2)), ((0, 1), (0, 2), (1, 2))])
+def test_between_discs_that_almost_touch_an_edge_is_told_from_none(edges, gap):
+    places = ((100, 60), (124 + gap, 60), (112, 190))
+    scene = Scene(
+        width=224,
+        height=224,
+        discs=tuple(Disc(v, x, y, 12) for v, (x, y) in enumerate(places)),
+        lines=tuple(Line(u, v, (places[u], places[v])) for u, v in edges),
+        labels=tuple(
+            Label(centred(str(v), x, y, size=15, bold=True), f"vertex {v}", inside=True)
+            for v, (x, y) in enumerate(places)
+        ),
+    )
+    assert decode(encode(paint(scene, STYLES["light"]))).edges == set(edges)
+
+
+@pytest.mark.parametrize(
+    ("task", "level", "index", "style"),
+    [
+        ("longest_cycle", "nano", 3, "print"),
+        ("tsp", "nano", 0, "print-noise20"),
+        ("tsp", "nano", 20, "print-noise20"),
+        ("tsp", "l1", 0, "print-noise20"),
+    ],
+)
+def test_pictures_that_were_once_misread_are_read_back(task, level, index, style):
+    rows = load("nano", level, "test", 1130, tasks=[task], per_task=index + 1, styles=[style])
+    assert read(task, rows[index].image) == drawn(rows[index])
 
 
 def mutated(png, change):

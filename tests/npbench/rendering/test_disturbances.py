@@ -1,6 +1,7 @@
 """Pictures that are turned, under noise, drawn by hand, or laid out on a grid or by springs."""
 
 import io
+import itertools
 import json
 
 import numpy as np
@@ -157,3 +158,12 @@ def test_a_timeline_shows_every_interval_apart_and_is_proven():
 def test_every_task_is_proven_legible_in_every_style(style):
     for row in load("nano", "l1", "test", 6, per_task=1, styles=[style]):
         assert flaws(json.loads(row.layout)) == []
+
+
+@pytest.mark.parametrize("style", ["print", "sketch"])
+def test_springs_leave_room_to_see_an_edge_between_two_discs(style):
+    rows = load("nano", "nano", "test", 1130, tasks=["longest_cycle"], per_task=4, styles=[style])
+    discs = json.loads(rows[3].layout)["vertices"]
+    for one, other in itertools.combinations(discs, 2):
+        apart = np.hypot(one["x"] - other["x"], one["y"] - other["y"])
+        assert apart - one["r"] - other["r"] >= 12
