@@ -39,7 +39,7 @@ def summary_table(summary: Mapping[str, Any]) -> None:
     rows = [_row(name, row, shown, sure, floors) for name, row in summary["tasks"].items()]
     if list(summary["groups"]) != list(summary["tasks"]):
         rows += [
-            _row(rf"\[{name}]", row, shown, sure, floors) for name, row in summary["groups"].items()
+            _row(f"[{name}]", row, shown, sure, floors) for name, row in summary["groups"].items()
         ]
     for category, values in summary["by"].items():
         if len(values) > 1:
