@@ -1,4 +1,4 @@
-"""Log-probabilities and entropies of given tokens over a large vocabulary, a part at a time.
+"""Log-probabilities of given tokens over a large vocabulary, a part at a time.
 
 A softmax over V = 152k words for 2k tokens is 1.2 GB in float32, and automatic differentiation
 keeps several of them. Here only a bounded part is ever held in float32: the forward pass keeps one
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-__all__ = ["PART", "scaled_logits", "token_entropies", "token_logprobs"]
+__all__ = ["PART", "scaled_logits", "token_logprobs"]
 
 PART = 1 << 25
 """Numbers of a softmax that are held at once: 128 MB in float32."""
@@ -64,43 +64,14 @@ def token_logprobs(
         scaled = scaled_logits(logits_RTV, temperature=temperature, banned_ids=banned_ids)
         picked: Tensor = scaled.gather(-1, tokens_RT[..., None]).squeeze(-1)
         return picked - scaled.logsumexp(-1)
-    return _applied(_LogProbs, logits_RTV, tokens_RT, temperature, banned_ids, part)
-
-
-def token_entropies(
-    logits_RTV: Tensor,
-    *,
-    temperature: float = 1.0,
-    banned_ids: Sequence[int] = (),
-    part: int = PART,
-) -> Tensor:
-    """Entropy of softmax(logits / temperature) at each position, in nats, with gradient.
-
-    Args:
-        logits_RTV: As in :func:`token_logprobs`.
-        temperature: Above 0.
-        banned_ids: Tokens of probability 0.
-        part: Numbers of the softmax held at once, at least one token's.
-
-    Returns:
-        Shape (R, T), in float32 or, where the logits are, float64.
-    """
-    return _applied(_Entropies, logits_RTV, None, temperature, banned_ids, part)
-
-
-def _applied(
-    function: Any,
-    logits: Tensor,
-    tokens: Tensor | None,
-    temperature: float,
-    banned_ids: Sequence[int],
-    part: int,
-) -> Tensor:
-    """Calls a function below on three dimensions, whatever the logits have."""
-    flat = logits.ndim == 2
-    logits_RTV = logits[None] if flat else logits
-    tokens_RT = tokens[None] if flat and tokens is not None else tokens
-    found: Tensor = function.apply(logits_RTV, tokens_RT, temperature, tuple(banned_ids), part)
+    flat = logits_RTV.ndim == 2
+    found: Tensor = _LogProbs.apply(  # type: ignore[no-untyped-call]
+        logits_RTV[None] if flat else logits_RTV,
+        tokens_RT[None] if flat else tokens_RT,
+        temperature,
+        tuple(banned_ids),
+        part,
+    )
     return found[0] if flat else found
 
 
@@ -158,43 +129,4 @@ class _LogProbs(torch.autograd.Function):
                 banned = torch.tensor(banned_ids, device=moved.device)
                 moved.index_fill_(-1, banned, 0.0)
             found_RTV[at] = moved
-        return found_RTV, None, None, None, None
-
-
-class _Entropies(torch.autograd.Function):
-    """d H / d logit_v = -p_v (log p_v + H) / temperature."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        logits_RTV: Tensor,
-        tokens_RT: None,
-        temperature: float,
-        banned_ids: tuple[int, ...],
-        part: int,
-    ) -> Tensor:
-        found_RT = _empty_like(logits_RTV)
-        for at in _parts(logits_RTV.shape, part):
-            log = scaled_logits(
-                logits_RTV[at], temperature=temperature, banned_ids=banned_ids
-            ).log_softmax(-1)
-            found_RT[at] = torch.special.entr(log.exp_()).sum(-1)
-        ctx.save_for_backward(logits_RTV, found_RT)
-        ctx.settings = (temperature, banned_ids, part)
-        return found_RT
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient_RT: Tensor) -> tuple[Tensor | None, ...]:
-        logits_RTV, entropy_RT = ctx.saved_tensors
-        temperature, banned_ids, part = ctx.settings
-        found_RTV = torch.empty_like(logits_RTV, memory_format=torch.contiguous_format)
-        for at in _parts(logits_RTV.shape, part):
-            log = scaled_logits(
-                logits_RTV[at], temperature=temperature, banned_ids=banned_ids
-            ).log_softmax(-1)
-            probs = log.exp()
-            # p log p is 0 where p is, though log p is -inf there
-            moved = torch.special.entr(probs).sub_(probs.mul_(entropy_RT[at][..., None]))
-            found_RTV[at] = moved.mul_(gradient_RT[at][..., None] / temperature)
         return found_RTV, None, None, None, None

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from trainers.token_logprobs import PART, token_entropies, token_logprobs
+from trainers.token_logprobs import PART, token_logprobs
 
 SHAPE = (3, 5, 11)
 PARTS = (1, 11, 23, 60, 10_000)
@@ -32,18 +32,10 @@ def test_values_and_gradients_are_those_of_log_softmax(
     weights = torch.randn(SHAPE[:2], generator=torch.Generator().manual_seed(1)).double()
     log = plain(logits, temperature, banned)
     chosen = log.gather(-1, tokens[..., None]).squeeze(-1)
-    entropy = -(log.exp() * log).sum(-1)
-    settings = {"temperature": temperature, "banned_ids": banned, "part": part}
-    for expected, found in (
-        (chosen, token_logprobs(logits, tokens, **settings)),
-        (entropy, token_entropies(logits, **settings)),
-    ):
-        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-        one, two = (
-            torch.autograd.grad((value * weights).sum(), logits, retain_graph=True)[0]
-            for value in (expected, found)
-        )
-        torch.testing.assert_close(two, one, rtol=1e-10, atol=1e-12)
+    found = token_logprobs(logits, tokens, temperature=temperature, banned_ids=banned, part=part)
+    torch.testing.assert_close(found, chosen, rtol=1e-12, atol=1e-12)
+    one, two = (torch.autograd.grad((v * weights).sum(), logits)[0] for v in (chosen, found))
+    torch.testing.assert_close(two, one, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -51,7 +43,6 @@ def test_gradcheck(part: int) -> None:
     logits, tokens = inputs()
     settings = {"temperature": 0.7, "banned_ids": (10,), "part": part}
     assert torch.autograd.gradcheck(lambda x: token_logprobs(x, tokens, **settings), (logits,))
-    assert torch.autograd.gradcheck(lambda x: token_entropies(x, **settings), (logits,))
 
 
 def test_a_banned_token_has_probability_zero_and_no_gradient() -> None:
@@ -113,12 +104,9 @@ def test_no_whole_float32_matrix_is_held_in_either_pass() -> None:
     part = 20 * words
     with Largest() as chunked:
         token_logprobs(logits, tokens, part=part).sum().backward()
-    with Largest() as entropies:
-        token_entropies(logits, part=part).sum().backward()
     with Largest() as whole:
         token_logprobs(logits, tokens).sum().backward()
     assert part // 2 < chunked.elements <= part
-    assert part // 2 < entropies.elements <= part
     assert whole.elements == rows * steps * words
 
 
