@@ -139,9 +139,10 @@ def add(
     link: str | None,
 ) -> None:
     """Check SUBMISSION and rank it: its entry is written into the folder --to."""
-    from leaderboards.entry import make_entry, read_entries, write_entry
+    from leaderboards.entry import check_target, make_entry, read_entries, write_entry
     from leaderboards.tables import rank
 
+    check_target(folder, name=name, link=link)
     passed = _checked(officials, submission, split)
     entry = make_entry(passed, name=name, link=link)
     outcome = write_entry(entry, folder)

@@ -24,6 +24,7 @@ __all__ = [
     "EntryFile",
     "Score",
     "ShownSample",
+    "check_target",
     "is_shown",
     "make_entry",
     "read_entries",
@@ -41,6 +42,7 @@ _METRICS = ("qr", "sr", "acc@1", "acc@k", "mean@k", "qr_at_k", "sr_at_k", "qr_gr
 _SOLVERS = ("policy",)
 
 Line = Annotated[str, Field(min_length=1, max_length=300)]
+Link = Annotated[str, Field(max_length=300, pattern=r"^https://[!-~]+$")]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -124,13 +126,20 @@ class Protocol(_Record):
     """Claimed numbers that follow from the replies."""
 
 
+class _Labels(_Record):
+    """What whoever adds an entry may say of it."""
+
+    name: Line | None
+    link: Link | None
+
+
 class EntryFile(_Record):
     """The file of a ranked run."""
 
     schema_: Literal["npbench-entry-1"] = Field(alias="schema")
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,79}$")]
     name: Line
-    link: Annotated[str, Field(max_length=300, pattern=r"^https://[!-~]+$")] | None
+    link: Link | None
     model: ModelName
     backend: Line
     kind: Literal["model", "solver"]
@@ -167,7 +176,7 @@ def make_entry(passed: Checked, *, name: str | None = None, link: str | None = N
     """
     submission, official = passed.submission, passed.official
     manifest, summary = submission.manifest, passed.summary
-    shown_name = _public(name or submission.name)
+    shown_name = _public(submission.name if name is None else name)
     essentials = [shown_name, passed.replies_hash, official.content_hash]
     essentials.append(manifest.model_dump_json(include={"model", "sampling", "prompt_format"}))
     by = summary["by"]
@@ -175,7 +184,7 @@ def make_entry(passed: Checked, *, name: str | None = None, link: str | None = N
         "schema": ENTRY_SCHEMA,
         "id": f"{_slug(shown_name)}-{digest(*essentials)[:10]}",
         "name": shown_name,
-        "link": link or submission.link,
+        "link": submission.link if link is None else link,
         "model": {**manifest.model.model_dump(), "name": _public(manifest.model.name)},
         "backend": plain(manifest.backend),
         "kind": "solver" if manifest.backend in _SOLVERS else "model",
@@ -283,6 +292,18 @@ def _sample(record: SampleRecord) -> dict[str, Any]:
         "objective": record.objective,
         "reason": plain(record.reason or record.error or "", limit=400),
     }
+
+
+def check_target(folder: Path, *, name: str | None, link: str | None) -> None:
+    """Check what an entry will be called and where it will lie, before minutes of grading.
+
+    Raises:
+        InputError: If the folder holds files that are no entries, or the name or link is unfit.
+    """
+    shown = None if name is None else plain(name)
+    checked(_Labels, {"name": shown, "link": link}, "the entry")
+    if folder.exists() or folder.is_symlink():
+        read_entries(folder)
 
 
 def write_entry(entry: EntryFile, folder: Path) -> str:

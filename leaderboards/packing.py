@@ -58,9 +58,9 @@ def pack(
     wanted = {f"overall.{metric}": metric for metric in METRICS}
     manifest = {
         "schema": SUBMISSION_SCHEMA,
-        "name": plain(name or submission.name),
-        **({"link": link} if link else {}),
-        **({"contact": contact} if contact else {}),
+        "name": plain(submission.name if name is None else name),
+        **({} if link is None else {"link": link}),
+        **({} if contact is None else {"contact": contact}),
         "benchmark": {"name": submission.split, "hash": submission.dataset_hash},
         **origin,
         "claims": {wanted[key]: value for key, value in submission.claims.items() if key in wanted},

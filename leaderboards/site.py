@@ -78,9 +78,26 @@ def build_site(
                 f"the entry {entry.id} answers {entry.benchmark.name} with content hash "
                 f"{entry.benchmark.content_hash[:12]}, no official split of this version"
             )
+        _check_shown(entry, official)
     site = _Site(out, reproduction, entries, officials, tasks, progress)
     site.write()
     return site.pages
+
+
+def _check_shown(entry: EntryFile, official: OfficialSplit) -> None:
+    """Refuse shown questions that are not where the entry says, before a page is written."""
+    request = official_request(official)
+    for question in entry.shown:
+        if question.position >= request.num_units:
+            raise InputError(
+                f"the entry {entry.id} shows position {question.position} of {official.name}, "
+                f"which has {request.num_units} instances"
+            )
+        instance = instance_id(request, question.position)
+        if not question.id.startswith(f"{instance}-"):
+            raise InputError(f"the entry {entry.id} shows {question.id!r} at a false place")
+        if question.id not in {f"{instance}-{shown}" for shown in request.modalities}:
+            raise InputError(f"the entry {entry.id} shows {question.id!r}, no official row")
 
 
 class _Site:
@@ -183,20 +200,11 @@ class _Site:
             request = official_request(official)
             shown = {q.position for e in self._entries if e.benchmark.name == name for q in e.shown}
             for position in sorted(shown):
-                if position >= request.num_units:
-                    raise InputError(f"{name} has no instance at position {position}")
                 for row in make_rows(request, request.unit(position)):
                     rows[row.id] = row
                     if row.image is not None:
                         (self._out / "pictures" / f"{row.id}.png").write_bytes(row.image)
                 self._step()
-        for entry in self._entries:
-            request = official_request(self._officials[entry.benchmark.name])
-            for question in entry.shown:
-                if not question.id.startswith(f"{instance_id(request, question.position)}-"):
-                    raise InputError(f"the entry {entry.id} shows {question.id} at a false place")
-                if question.id not in rows:
-                    raise InputError(f"the entry {entry.id} shows {question.id}, no official row")
         return rows
 
 

@@ -191,5 +191,8 @@ def checked(kind: type[Record], data: object, where: object) -> Record:
         return kind.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "it"
-        raise InputError(f"{where}: {plain(place)}: {plain(first['msg'])}") from None
+        place = plain(".".join(str(part) for part in first["loc"]) or "it")
+        given = (
+            "" if first["type"] == "missing" else f", got {plain(repr(first['input']), limit=80)}"
+        )
+        raise InputError(f"{where}: {place}: {plain(first['msg'])}{given}") from None

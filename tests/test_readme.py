@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(console|python)\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
-RUN_ELSEWHERE = ("make ", "npbench demo", "npbench train", "pip ")
+RUN_ELSEWHERE = ("make ", "npbench demo", "npbench reproduce", "npbench train", "pip ")
 
 
 def steps(block: str) -> list[tuple[str, list[str]]]:
