@@ -25,6 +25,8 @@ _PRICE = 0.6
 """Cost of a letter, so that specks on blank paper are not read as dots or dashes."""
 _GAP = 0.24
 """Share of the font size that a blank between two words takes at least, beyond the letters'."""
+_BETWEEN = 0.35
+"""Shift in pixels of the letters that a turned picture is compared with, beside the unshifted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,14 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Letters:
-    """An alphabet, its letters in the order of their widths."""
+    """An alphabet, its letters and their shifted copies in the order of their widths."""
 
     flat: Array
     """Inks by columns, one letter a column, all padded to the widest."""
     squared: Array
     widest: int
     groups: tuple[tuple[int, int, tuple[int, ...]], ...]
-    """Width, first place in this order, and places in the alphabet of the letters of one width."""
+    """Width, first row, and places in the alphabet of the letters and copies of one width."""
 
 
 @lru_cache(maxsize=64)
@@ -83,20 +85,34 @@ def _letter(sign: str, font: Font, above: int, below: int) -> Array:
 @lru_cache(maxsize=4096)
 def _letters(alphabet: str, font: Font, above: int, below: int) -> _Letters:
     """The alphabet's letters, for lines with that many rows above and below the baseline."""
-    inks = [_letter(sign, font, above, below) for sign in alphabet]
-    widest = max(ink.shape[1] for ink in inks)
-    groups = []
-    order: list[int] = []
-    for width in sorted({ink.shape[1] for ink in inks}):
-        members = tuple(i for i, ink in enumerate(inks) if ink.shape[1] == width)
-        groups.append((width, len(order), members))
-        order += members
-    flat = np.zeros((len(order), widest, above + below))
-    for row, index in enumerate(order):
-        flat[row, : inks[index].shape[1]] = inks[index].T
-    flat = flat.reshape(len(order), -1)
-    squared = np.array([(inks[index] ** 2).sum() for index in order])
-    return _Letters(np.ascontiguousarray(flat.T), squared, widest, tuple(groups))
+    inks = [
+        (place, ink)
+        for place, sign in enumerate(alphabet)
+        for ink in _shifted(_letter(sign, font, above, below), turned=font.blur > 0)
+    ]
+    inks.sort(key=lambda entry: entry[1].shape[1])
+    widest = inks[-1][1].shape[1]
+    groups: list[tuple[int, int, tuple[int, ...]]] = []
+    first = 0
+    for width in sorted({ink.shape[1] for _, ink in inks}):
+        members = tuple(place for place, ink in inks if ink.shape[1] == width)
+        groups.append((width, first, members))
+        first += len(members)
+    padded = np.zeros((len(inks), widest, above + below))
+    for row, (_, ink) in enumerate(inks):
+        padded[row, : ink.shape[1]] = ink.T
+    squared = np.array([(ink**2).sum() for _, ink in inks])
+    flat = padded.reshape(len(inks), -1).T
+    return _Letters(np.ascontiguousarray(flat), squared, widest, tuple(groups))
+
+
+def _shifted(ink: Array, *, turned: bool) -> list[Array]:
+    """A letter; in a picture that was turned also between the pixels, where it may stand there."""
+    if not turned:
+        return [ink]
+    shift = image_library().shift
+    places = [(0.0, 0.0), *((y, x) for y in (-_BETWEEN, _BETWEEN) for x in (-_BETWEEN, _BETWEEN))]
+    return [np.asarray(shift(ink, place, order=1)) if any(place) else ink for place in places]
 
 
 def lengthened(ink: Array, rows: int) -> Array:

@@ -122,17 +122,19 @@ def test_between_discs_that_almost_touch_an_edge_is_told_from_none(edges, gap):
 
 
 @pytest.mark.parametrize(
-    ("task", "level", "index", "style"),
+    ("task", "level", "seed", "index", "style"),
     [
-        ("longest_cycle", "nano", 3, "print"),
-        ("tsp", "nano", 0, "print-noise20"),
-        ("tsp", "nano", 20, "print-noise20"),
-        ("tsp", "l1", 0, "print-noise20"),
+        ("longest_cycle", "nano", 1130, 3, "print"),
+        ("tsp", "nano", 1130, 0, "print-noise20"),
+        ("tsp", "nano", 1130, 20, "print-noise20"),
+        ("tsp", "l1", 1130, 0, "print-noise20"),
+        ("minimum_bisection", "l2", 2611, 20, "sketch-rotate8"),
     ],
 )
-def test_pictures_that_were_once_misread_are_read_back(task, level, index, style):
-    rows = load("nano", level, "test", 1130, tasks=[task], per_task=index + 1, styles=[style])
-    assert read(task, rows[index].image) == drawn(rows[index])
+def test_pictures_that_were_once_misread_are_read_back(task, level, seed, index, style):
+    rows = load("nano", level, "test", seed, tasks=[task], per_task=index + 1, styles=[style])
+    degrees = get_style(style).rotation
+    assert read(task, rows[index].image, degrees) == drawn(rows[index])
 
 
 def mutated(png, change):
