@@ -4,7 +4,8 @@ Run: ``python tests/performance/tiny_model.py --out DIR [--model npbench-tiny] [
 Sixteen samples at temperature 1 and a greedy reply to each of the ten tasks' test questions, on
 pictures, on text, and with the pictures of two questions of one task and size swapped; and the
 facts that the model reads from the same pictures. Everything goes through ``npbench eval``'s own
-runner, is kept in DIR, and is not made again where it is there.
+runner, is kept in DIR, and is not made again where it is there; ``--only`` gives two processes
+something to do each.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from npbench.suites import SUITES
 TASKS = SUITES["mm-np-bench"].tasks
 CHOICE_FREE = ("minimum_bisection", "maximum_cut", "tsp")
 """Tasks in which feasibility depends on the number of vertices alone."""
+RUNS = ("image", "text", "swapped", "perception")
 
 
 def main() -> None:
@@ -35,6 +37,7 @@ def main() -> None:
     arguments.add_argument("--per-task", type=int, default=30)
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("-k", type=int, default=16, help="at least 8")
+    arguments.add_argument("--only", nargs="*", choices=RUNS, help="make these runs, no table")
     given = arguments.parse_args()
     split = given.out / "split"
     if not (split / "manifest.json").exists():
@@ -57,9 +60,11 @@ def main() -> None:
         "perception": (choose("np-perception", source=split), 0, 192),
     }
     found = {}
-    for name, (choice, k, max_tokens) in runs.items():
+    for name in given.only or RUNS:
+        choice, k, max_tokens = runs[name]
         found[name] = measured(choice, given, k=k, max_tokens=max_tokens, out=given.out / name)
-    print(table(found, given))
+    if not given.only:
+        print(table(found, given))
 
 
 def swapped(choice: Choice, split: Path) -> Choice:
