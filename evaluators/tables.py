@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from evaluators.reports.text import clipped, visible
 from npbench.console import print_table
 
 __all__ = ["comparison_table", "summary_table", "warnings_of"]
@@ -48,7 +49,7 @@ def summary_table(summary: Mapping[str, Any]) -> None:
             ]
     rows.append(_row("overall", overall, shown, sure, floors))
     manifest = summary["manifest"]
-    title = f"{manifest['model']['name']} on {manifest['benchmark']['version']}"
+    title = f"{_name(manifest['model']['name'])} on {_name(manifest['benchmark']['version'])}"
     if floors:
         title += f"; the last {len(floors)} columns are the QR of the floors"
     print_table(title, columns, rows)
@@ -72,6 +73,11 @@ def _row(
             cells.append(f"{ends[0]:.2f}-{ends[1]:.2f}" if ends else "-")
     cells += [f"{row['rates'][rate]:.1%}" for rate in ("truncated", "unparsed", "failed")]
     return [*cells, *(f"{row['floors'][floor]['qr']:.3f}" for floor in floors)]
+
+
+def _name(name: object) -> str:
+    """A name from a manifest in one line that a terminal can show."""
+    return " ".join(visible(clipped(str(name), head=160, tail=40)).split())
 
 
 def _number(value: float | None) -> str:
@@ -130,5 +136,5 @@ def comparison_table(result: Mapping[str, Any]) -> None:
                 str(row["ties"]),
             ]
         )
-    first, second = result["models"]
+    first, second = map(_name, result["models"])
     print_table(f"{first} minus {second}, paired by question", columns, rows)

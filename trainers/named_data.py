@@ -7,6 +7,7 @@ that the set holds.
 
 import io
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
@@ -52,8 +53,11 @@ class _Pictures:
         """The file of a path; None where there is none below the folder."""
         if self._folder is None:
             return None
-        file = (self._folder / path).resolve()
-        return file if file.is_relative_to(self._folder) and file.is_file() else None
+        try:
+            file = (self._folder / path).resolve()
+            return file if file.is_relative_to(self._folder) and file.is_file() else None
+        except (OSError, ValueError):  # no file can have such a name
+            return None
 
     def __contains__(self, path: str) -> bool:
         return self._file(path) is not None or path in self._members
@@ -64,7 +68,10 @@ class _Pictures:
         if file is not None:
             return file.read_bytes()
         assert self._zip is not None
-        return self._zip.read(path)
+        try:
+            return self._zip.read(path)
+        except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError) as error:
+            raise InputError(f"{path} in {self._archive} cannot be read: {error}") from None
 
 
 class NamedQuestions(Sequence[Question]):

@@ -53,7 +53,20 @@ def load_sweep(name: str, changes: Sequence[str] = ()) -> tuple[SweepRun, ...]:
         values = dict(zip(settings, chosen, strict=True))
         pairs = [f"{key}={json.dumps(value)}" for key, value in values.items()]
         found.append(SweepRun(_folder(values), values, load_config(recipe, [*pairs, *changes])))
+    _check_folders(name, found)
     return tuple(found)
+
+
+def _check_folders(name: str, runs: Sequence[SweepRun]) -> None:
+    """Refuses two runs that would share a folder, such as those of models ``a/b`` and ``a-b``."""
+    taken: dict[str, SweepRun] = {}
+    for run in runs:
+        other = taken.setdefault(run.folder, run)
+        if other is not run:
+            raise InputError(
+                f"sweep {name} would train {json.dumps(other.settings)} and "
+                f"{json.dumps(run.settings)} in one folder, {run.folder}"
+            )
 
 
 def _read(name: str) -> tuple[str, dict[str, list[Any]]]:
@@ -81,7 +94,11 @@ def _read(name: str) -> tuple[str, dict[str, list[Any]]]:
     for key, values in settings.items():
         if not isinstance(values, list) or not values:
             raise InputError(f"setting {key} of sweep {name} must be a list of values")
-        if len({json.dumps(value) for value in values}) != len(values):
+        try:
+            written = {json.dumps(value) for value in values}
+        except TypeError as error:  # a date or a time, which TOML knows and no setting is
+            raise InputError(f"setting {key} of sweep {name}: {error}") from None
+        if len(written) != len(values):
             raise InputError(f"setting {key} of sweep {name} has a value twice")
     return recipe, settings
 

@@ -1,10 +1,11 @@
 """A run as a page needs it: checked, with its questions where the data is still there."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
@@ -26,13 +27,22 @@ Opened = Benchmark | InputError
 """A run's questions, or why they cannot be had."""
 
 
+_MOST_SAMPLES = 100_000
+"""Of a question; a larger k is a damaged manifest."""
+
+_Flag = Annotated[bool, Field(strict=True)]
+_Count = Annotated[int, Field(strict=True, ge=0)]
+_Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+_Value = _Number | None
+
+
 class _Asked(BaseModel):
     name: str
     version: str
     dataset_hash: str
-    rows: int
-    limit: int | None
-    accepted_rows: int | None
+    rows: _Count
+    limit: _Count | None
+    accepted_rows: _Count | None
     modality: str | None
     source: str | None
 
@@ -42,8 +52,8 @@ class _Model(BaseModel):
 
 
 class _Sampling(BaseModel):
-    greedy: bool
-    k: int
+    greedy: _Flag
+    k: _Count = Field(le=_MOST_SAMPLES)
 
 
 class _Manifest(BaseModel):
@@ -57,25 +67,22 @@ class _Manifest(BaseModel):
     sampling: _Sampling
 
 
-_Value = float | None
-
-
 class _Row(BaseModel):
     """What a page reads of a row of a summary by name, besides the metrics."""
 
-    n: int
-    k: int
-    samples: int
-    ci: dict[str, tuple[float, float] | None]
-    curves: dict[str, dict[int, float]]
-    pass_at_k: dict[int, float] = Field(alias="pass@k")
-    diversity: dict[str, float | str | None]
-    states: dict[str, int]
+    n: _Count
+    k: _Count
+    samples: _Count
+    ci: dict[str, tuple[_Number, _Number] | None]
+    curves: dict[str, dict[int, _Number]]
+    pass_at_k: dict[int, _Number] = Field(alias="pass@k")
+    diversity: dict[str, _Number | str | None]
+    states: dict[str, _Count]
     rates: dict[str, _Value]
     acc_answered: _Value
-    reasons: dict[str, int]
-    errors: dict[str, int]
-    floors: dict[str, dict[str, float]]
+    reasons: dict[str, _Count]
+    errors: dict[str, _Count]
+    floors: dict[str, dict[str, _Number]]
 
     @model_validator(mode="before")
     @classmethod
@@ -93,8 +100,8 @@ class _Summary(BaseModel):
     by: dict[str, dict[str, _Row]]
     official: dict[str, Any]
     estimators: dict[str, str]
-    torn_bytes: int
-    repeated_lines: int
+    torn_bytes: _Count
+    repeated_lines: _Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +213,7 @@ def _load(folder: Path, manifest: dict[str, Any], label: str, opened: Opened) ->
     name = folder.resolve().name
     if not index.entries:
         raise InputError(f"{folder} has no samples yet; go on with: npbench eval --resume {folder}")
+    _check_scores(RunFolder(folder), index)
     run = LoadedRun(
         label=label,
         folder=RunFolder(folder),
@@ -222,14 +230,24 @@ def _load(folder: Path, manifest: dict[str, Any], label: str, opened: Opened) ->
             f"{name}: its questions are not shown, and curves have no intervals, because the data "
             f"cannot be read ({opened}); npbench report --data DIR says where it lies now"
         )
+    strays = _strays(run)
+    if strays:
+        question, decode, number = strays[0]
+        notices.append(
+            f"{name} holds samples that it was not asked for: {len(strays)}, such as {decode} "
+            f"sample {number} of {question}; they are in no table"
+        )
     total = manifest["benchmark"]["rows"] * len(run.wanted)
-    whole = len(index.entries) == total
+    asked = len(index.entries) - len(strays)
+    whole = asked == total
     if not whole:
         notices.append(
-            f"{name} is unfinished: it has {len(index.entries)} of {total} samples, and its "
-            f"tables are of the questions whose samples are all there; npbench eval --resume "
-            f"finishes it"
+            f"{name} is unfinished: it has {asked} of {total} samples, and its tables are of the "
+            f"questions whose samples are all there; npbench eval --resume finishes it"
         )
+    repeated = index.repeated - (run.summary["repeated_lines"] if run.summary else 0)
+    if repeated > 0:
+        notices.append(f"{name}: {repeated} repeated lines were counted once")
     if run.summary is not None and _states(run.summary) != run.states():
         if whole:
             notices.append(
@@ -242,6 +260,27 @@ def _load(folder: Path, manifest: dict[str, Any], label: str, opened: Opened) ->
         if run.summary is None:
             notices.append(f"{name}: no question has all its samples and data, so no tables")
     return replace(run, whole=whole, notices=tuple(notices))
+
+
+def _check_scores(folder: RunFolder, index: SampleIndex) -> None:
+    for keys in index.by_question().values():
+        for record in folder.records(index, keys):
+            if not math.isfinite(record.score):
+                raise InputError(
+                    f"{folder.samples}: the score of {record.decode} sample {record.sample} of "
+                    f"{record.id} must be finite, got {record.score}; npbench grade writes it anew"
+                )
+
+
+def _strays(run: LoadedRun) -> list[Key]:
+    """The samples of other questions, or with other numbers, than the manifest asks for."""
+    wanted = set(run.wanted)
+    ids = None if run.benchmark is None else {q.id for q in run.benchmark.questions}
+    return [
+        (name, decode, number)
+        for name, decode, number in run.index.entries
+        if (decode, number) not in wanted or (ids is not None and name not in ids)
+    ]
 
 
 def _summary(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any] | None:

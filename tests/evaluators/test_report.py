@@ -309,6 +309,28 @@ def test_an_unfinished_run_says_so_and_shows_the_whole_questions(copy, page):
     assert "no paired difference of greedy and random" in both.text
 
 
+def test_samples_that_were_not_asked_for_and_repeated_lines_are_said(copy, page):
+    run = copy("random")
+    lines = (run / "samples.jsonl").read_text().splitlines(keepends=True)
+    foreign = json.dumps({**json.loads(lines[0]), "id": "elsewhere"}) + "\n"
+    extra = json.dumps({**json.loads(lines[1]), "sample": 7}) + "\n"
+    (run / "samples.jsonl").write_text("".join([*lines, lines[0], foreign, extra]))
+    text = page(run).text
+    assert "random holds samples that it was not asked for: 2, such as greedy sample 0 of" in text
+    assert "random: 1 repeated lines were counted once" in text
+    assert "unfinished" not in text
+
+
+def test_a_sample_that_was_not_asked_for_stands_for_no_other(copy, page):
+    run = copy("random")
+    lines = (run / "samples.jsonl").read_text().splitlines(keepends=True)
+    renamed = json.dumps({**json.loads(lines[0]), "id": "elsewhere"}) + "\n"
+    (run / "samples.jsonl").write_text("".join([renamed, *lines[1:]]))
+    text = page(run).text
+    assert "such as greedy sample 0 of elsewhere; they are in no table" in text
+    assert "random is unfinished: it has 89 of 90 samples" in text
+
+
 def test_a_summary_that_is_not_of_the_samples_is_not_believed(copy, page):
     run = copy("random")
     summary = summary_of(run)
@@ -396,7 +418,8 @@ def bad(runs, tmp_path_factory):
     """Runs with a fault each, and what else is no run."""
     root = tmp_path_factory.mktemp("bad")
     for name in ("run", "empty", "foreign", "foreign summary", "another summary", "lacking",
-                 "torn", "elsewhere", "poor summary", "odd summary"):  # fmt: skip
+                 "torn", "elsewhere", "poor summary", "odd summary", "endless summary",
+                 "text summary", "endless score", "many", "text k"):  # fmt: skip
         shutil.copytree(runs / "random", root / name)
     shutil.copytree(runs / "greedy", root / "other")
     (root / "notes.txt").write_text("mine")
@@ -408,6 +431,15 @@ def bad(runs, tmp_path_factory):
     poor = {name: value for name, value in overall.items() if name != "sr"}
     change(root / "poor summary" / "summary.json", overall=poor)
     change(root / "odd summary" / "summary.json", overall={**overall, "floors": "<b>"})
+    change(root / "endless summary" / "summary.json", overall={**overall, "qr": float("nan")})
+    change(root / "text summary" / "summary.json", overall={**overall, "qr": "0.5"})
+    lines = (root / "endless score" / "samples.jsonl").read_text()
+    (root / "endless score" / "samples.jsonl").write_text(
+        re.sub(r'"score": [0-9.]+', '"score": 1e999', lines, count=1)
+    )
+    sampling = json.loads((root / "run" / "run.json").read_text())["sampling"]
+    change(root / "many" / "run.json", sampling={**sampling, "k": 10**9})
+    change(root / "text k" / "run.json", sampling={**sampling, "k": "4"})
     change(root / "lacking" / "run.json", sampling=None)
     with (root / "torn" / "samples.jsonl").open("a") as file:
         file.write('{"benchmark": "nano"}\n')
@@ -438,6 +470,11 @@ def bad(runs, tmp_path_factory):
         (["another summary"], "is of another run than run.json"),
         (["poor summary"], "poor summary/summary.json cannot be read: it has no 'sr'"),
         (["odd summary"], "cannot be read: overall.floors Input should be a valid dictionary"),
+        (["endless summary"], "overall.qr Input should be a finite number"),
+        (["text summary"], "overall.qr Input should be a valid number"),
+        (["endless score"], "must be finite, got inf; npbench grade writes it anew"),
+        (["many"], "sampling.k Input should be less than or equal to 100000"),
+        (["text k"], "sampling.k Input should be a valid integer"),
         (["lacking"], "lacking/run.json cannot be read: sampling Field required"),
         (["torn"], "is no sample: id"),
         (["run", "elsewhere", "--out", "p.html"], "asked different questions"),

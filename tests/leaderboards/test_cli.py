@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from npbench.errors import InputError
+
 
 def npbench(*arguments):
     return subprocess.run(
@@ -71,6 +73,27 @@ def test_add_ranks_and_is_idempotent(leaderboard, model_run, solver_run, split, 
     solver = leaderboard("add", solver_run, "--to", to, "--split", split).stdout
     assert "a baseline, not ranked" in solver
     assert len(list(to.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("to", "options", "message"),
+    [
+        ("new", ("--name", ""), "name: String should have at least 1 character, got ''"),
+        ("new", ("--link", "javascript:x"), "should match pattern .*, got 'javascript:x'"),
+        ("file", (), "file is no folder of entries"),
+        ("foreign", (), "mine.json has the schema None"),
+    ],
+)
+def test_what_cannot_be_added_is_refused_before_anything_is_graded(
+    to, options, message, leaderboard, tmp_path
+):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "mine.json").write_text("{}")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match=message):
+        leaderboard("add", tmp_path / "no run", "--to", tmp_path / to, *options)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_pack_says_what_it_wrote(leaderboard, model_run, tmp_path, split):

@@ -28,6 +28,13 @@ def test_nothing_is_overwritten_or_packed_twice(model_run, tmp_path):
         pack(tmp_path / "packed", tmp_path / "again")
 
 
+@pytest.mark.parametrize("field", ["name", "link"])
+def test_an_empty_name_or_link_is_refused_and_not_replaced(field, model_run, tmp_path):
+    with pytest.raises(InputError, match=f"the submission: {field}: .*, got ''"):
+        pack(model_run, tmp_path / "out", **{field: ""})
+    assert not (tmp_path / "out").exists()
+
+
 def test_failed_attempts_that_were_replaced_are_left_out(model_run, split, officials, tmp_path):
     run = shutil.copytree(model_run, tmp_path / "run")
     samples = run / "samples.jsonl"

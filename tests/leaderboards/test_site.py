@@ -203,10 +203,18 @@ def test_an_entry_of_no_official_split_is_refused(tmp_path, entries):
 
 def test_an_entry_that_shows_a_foreign_row_is_refused(tmp_path, entries, officials):
     data = entries[0].model_dump(by_alias=True, mode="json")
-    data["shown"][0]["position"] += 1
-    changed = type(entries[0]).model_validate(data)
-    with pytest.raises(InputError, match="at a false place"):
-        build_site(tmp_path / "out", [changed], officials=officials, tasks=())
+    shown = data["shown"][0]
+    instance = shown["id"].rpartition("-")[0]
+    for changes, message in (
+        ({"position": shown["position"] + 1}, "at a false place"),
+        ({"position": 10**9}, "position 1000000000 of nano-test, which has 28 instances"),
+        ({"id": f"{instance}-/../../x"}, "no official row"),
+    ):
+        foreign = {**data, "shown": [{**shown, **changes}]}
+        changed = type(entries[0]).model_validate(foreign)
+        with pytest.raises(InputError, match=message):
+            build_site(tmp_path / "out", [changed], officials=officials, tasks=())
+        assert not (tmp_path / "out").exists()
 
 
 def test_the_shipped_entries_are_official():

@@ -108,6 +108,28 @@ def test_a_missing_or_broken_archive_is_said(virl: Path) -> None:
         open_named("virl39k", folder=str(again))
 
 
+def test_a_damaged_picture_of_an_archive_is_one_line(virl: Path) -> None:
+    packed(virl)
+    data = bytearray((virl / "images.zip").read_bytes())
+    data[60] ^= 0xFF
+    (virl / "images.zip").write_bytes(data)
+    found = open_named("virl39k", folder=str(virl))
+    with pytest.raises(InputError, match=r"images/a\.png in .*images\.zip cannot be read: Bad CRC"):
+        found[0]
+
+
+@pytest.mark.parametrize("path", ["a\0b.png", "x" * 5000])
+def test_a_path_that_no_file_can_have_is_a_picture_that_is_not_there(
+    path: str, tmp_path: Path
+) -> None:
+    rows = [
+        {"question": "<image>?", "answer": "1", "image": path},
+        {"question": "1 + 1?", "answer": "2", "image": ""},
+    ]
+    found = open_named("mmk12", folder=str(write(tmp_path / "m" / "train.parquet", rows)))
+    assert found.left_out == {"with a picture that is not there": 1}
+
+
 def test_mmk12_has_one_picture_a_row_and_a_test_split(tmp_path: Path) -> None:
     rows = [
         {
