@@ -165,13 +165,26 @@ def eval_command(ctx: click.Context, /, **given: Any) -> int | None:
     """
     resume = given.pop("resume")
     if resume is not None:
-        from evaluators.run_folder import read_manifest
-
-        words = shlex.split(str(read_manifest(resume)["command"]))[2:]
-        with eval_command.make_context("eval", words, parent=ctx.parent) as again:
+        with eval_command.make_context("eval", _words_of(resume), parent=ctx.parent) as again:
+            # the folder may have been moved since
+            again.params["out"] = resume
             result: int | None = eval_command.invoke(again)
         return result
     return _evaluate(given, command=_from_command_line(ctx))
+
+
+def _words_of(run: Path) -> list[str]:
+    """The options with which a run was made."""
+    from evaluators.run_folder import read_manifest
+
+    command = read_manifest(run).get("command")
+    try:
+        program, name, *words = shlex.split(str(command))
+    except ValueError:
+        program = name = ""
+    if (program, name) != ("npbench", "eval"):
+        raise InputError(f"{run} was not made by npbench eval: its command is {command!r}")
+    return words
 
 
 def _evaluate(given: dict[str, Any], *, command: str) -> int:

@@ -15,7 +15,7 @@ from evaluators.embedders import Embedder, Unavailable
 from evaluators.golds import Judge
 from evaluators.grading import State
 from evaluators.rescoring import GRADERS, regraded
-from evaluators.run_folder import MANIFEST, RunFolder, read_manifest, scan
+from evaluators.run_folder import MANIFEST, RunFolder, SampleIndex, read_manifest, scan
 from evaluators.runner import Outcome, RunSettings, make_manifest, run
 from evaluators.summary import summarize
 from npbench.errors import InputError
@@ -204,6 +204,7 @@ def grade_again(
     with RunFolder(out) as folder:
         folder.hold()
         index = scan(folder.samples)
+        _refuse_foreign(out, index, benchmark)
         chosen = None if only is None else (only,)
         folder.rewrite(regraded(folder, index, benchmark, judge=judge, only=chosen))
         if only is None:
@@ -212,6 +213,17 @@ def grade_again(
         summary = summarize(benchmark, folder, scan(folder.samples), manifest, embedder=embedder)
         folder.write_json(SUMMARY, summary)
     return summary
+
+
+def _refuse_foreign(out: Path, index: SampleIndex, benchmark: Benchmark) -> None:
+    """Samples of other questions would be lost when all are written again."""
+    known = {question.id for question in benchmark.questions}
+    foreign = sorted({key[0] for key in index.entries if key[0] not in known})
+    if foreign:
+        raise InputError(
+            f"{out} holds samples of {len(foreign)} questions that {benchmark.name} does not have, "
+            f"such as {foreign[0]!r}; take them out of samples.jsonl first"
+        )
 
 
 def failed_share(summary: Mapping[str, Any]) -> float:

@@ -51,9 +51,9 @@ def _table(
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=escape(title), title_justify="left", header_style="bold")
     for i in shown:
-        table.add_column(columns[i], justify="right" if i else "left", no_wrap=True)
+        table.add_column(escape(columns[i]), justify="right" if i else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(escape(row[i]) for i in shown))
     return table

@@ -258,3 +258,34 @@ def test_a_judge_needs_an_address_and_a_model_and_must_work(split, npbench, tmp_
         npbench(*command, "--judge-url", "http://127.0.0.1:9/v1")
     with pytest.raises(InputError, match="unknown state 'judge-failed'; did you mean"):
         npbench("grade", tmp_path, "--only", "judge-failed")
+
+
+def test_a_run_that_was_moved_is_finished_where_it_lies(solved, npbench, tmp_path):
+    out = solved("greedy", "first", "-k", 1)
+    moved = tmp_path / "moved"
+    out.rename(moved)
+    summary = (moved / "summary.json").read_bytes()
+    (moved / "summary.json").unlink()
+    assert npbench("eval", "--resume", moved).return_value == 0
+    assert (moved / "summary.json").read_bytes() == summary
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("command", [None, "npbench eval 'open", "npbench grade x", ""])
+def test_a_run_whose_command_is_damaged_is_named(solved, npbench, command):
+    out = solved("greedy", "damaged", "-k", 1)
+    manifest = json.loads((out / "run.json").read_text())
+    (out / "run.json").write_text(json.dumps({**manifest, "command": command}))
+    with pytest.raises(InputError, match="was not made by npbench eval: its command is"):
+        npbench("eval", "--resume", out)
+
+
+def test_grading_again_loses_no_sample_of_a_question_that_is_not_asked(solved, npbench):
+    out = solved("greedy", "foreign", "-k", 1)
+    lines = (out / "samples.jsonl").read_text().splitlines()
+    other = {**json.loads(lines[0]), "id": "somebody-else"}
+    (out / "samples.jsonl").write_text("\n".join([*lines, json.dumps(other)]) + "\n")
+    before = (out / "samples.jsonl").read_bytes()
+    with pytest.raises(InputError, match=r"1 questions that .* does not have, such as 'somebody"):
+        npbench("grade", out)
+    assert (out / "samples.jsonl").read_bytes() == before
