@@ -83,6 +83,9 @@ def open_table(origin: Origin, *, source: Path | None) -> Table:
         ]
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         raise InputError(f"{source} cannot be read: {_first_line(error)}") from None
+    except StopIteration:
+        # what the library raises where a file has no row
+        raise InputError(f"{source} has a file without rows") from None
     return Table(str(source), source, parts)
 
 

@@ -120,6 +120,7 @@ def test_a_missing_library_is_named_with_its_pip_line(monkeypatch, tmp_path):
     ("make", "says"),
     [
         (lambda folder: None, "holds no parquet, jsonl or json file"),
+        (lambda folder: (folder / "a.jsonl").write_text(""), "has a file without rows"),
         (lambda folder: (folder / "a.jsonl").write_text("{"), "cannot be read"),
         (lambda folder: (folder / "a.parquet").write_bytes(b"PAR1"), "cannot be read"),
     ],
