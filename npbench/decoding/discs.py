@@ -178,7 +178,7 @@ def _named(
 ) -> Iterator[Disc]:
     """Dots, each with the number that is nearest to it."""
     labels, _ = image_library().label(strokes, structure=np.ones((3, 3)))
-    taken = {int(label) for x, y, r in rings for label in np.unique(labels[_window(x, y, r + 3)])}
+    taken = {int(label) for x, y, r in rings for label in _near(labels, x, y, r + 3)}
     font = Font(SIZES[-1], True, _blurs(turned=turned)[0])
     texts: list[tuple[Box, int]] = []
     for box in _words(image_library().find_objects(labels), taken):
@@ -199,11 +199,15 @@ Box = tuple[int, int, int, int]
 """Left, top, right, bottom."""
 
 
-def _window(x: float, y: float, reach: float) -> tuple[slice, slice]:
-    return (
-        slice(max(0, int(y - reach)), int(y + reach) + 1),
-        slice(max(0, int(x - reach)), int(x + reach) + 1),
+def _near(labels: npt.NDArray[np.int32], x: float, y: float, reach: float) -> npt.NDArray[np.int32]:
+    """The labels of the pixels around a place, as far as that in every direction."""
+    left, top = max(0, int(x - reach)), max(0, int(y - reach))
+    window = labels[top : int(y + reach) + 1, left : int(x + reach) + 1]
+    rows, columns = np.indices(window.shape)
+    found: npt.NDArray[np.int32] = np.unique(
+        window[np.hypot(columns + 0.5 + left - x, rows + 0.5 + top - y) <= reach]
     )
+    return found
 
 
 def _words(found: Sequence[tuple[slice, slice]], taken: set[int]) -> Iterator[Box]:
