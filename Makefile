@@ -36,12 +36,13 @@ test-oracles:
 	    tests/trainers/oracles/test_$$lib.py tests/npbench/test_rewards.py; \
 	done
 
-# The vllm backend against a real engine and server on a CPU, in an environment of its own.
+# The vllm backend and the trainer's rollouts with a real engine on a CPU, in an environment of its own.
 VLLM_VENV ?= .venv-vllm
 test-vllm: $(VLLM_VENV)/.installed
 	VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CPU_KVCACHE_SPACE=1 VLLM_NO_USAGE_STATS=1 \
 	  $(VLLM_VENV)/bin/python -m pytest -o addopts= -o filterwarnings= --import-mode=importlib \
-	  -p no:cacheprovider tests/evaluators/backends/test_offline_vllm.py
+	  -p no:cacheprovider tests/evaluators/backends/test_offline_vllm.py \
+	  tests/trainers/test_real_vllm_rollouts.py
 
 $(VLLM_VENV)/.installed: requirements/vllm.txt pyproject.toml
 	$(PYTHON) -m venv $(VLLM_VENV)

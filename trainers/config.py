@@ -22,6 +22,7 @@ from trainers.sections import (
     LoraSettings,
     OptimizerSettings,
     RewardSettings,
+    RolloutSettings,
     SamplingSettings,
     StageSettings,
     Whole,
@@ -61,6 +62,7 @@ class Config(Frozen):
     data: DataSettings
     evaluation: EvaluationSettings = EvaluationSettings()
     sampling: SamplingSettings = SamplingSettings()
+    rollouts: RolloutSettings = RolloutSettings()
     dynamic_sampling: DynamicSamplingSettings = DynamicSamplingSettings()
     sampler_correction: CorrectionSettings = CorrectionSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
@@ -289,6 +291,10 @@ def _value(value: Any) -> str:
     return json.dumps(value)
 
 
+_LATER = {"rollouts": RolloutSettings().model_dump(mode="json")}
+"""Sections that runs of earlier versions lack: they had what is the default now."""
+
+
 def differing_setting(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     """The first setting in which two configurations disagree, with both values.
 
@@ -296,6 +302,7 @@ def differing_setting(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | N
         >>> differing_setting({"a": {"b": 1}}, {"a": {"b": 2}})
         'a.b is 1 in the run and 2 now'
     """
+    old = {**{key: value for key, value in _LATER.items() if key in new}, **old}
     for key in [*old, *(key for key in new if key not in old)]:
         before, after = old.get(key), new.get(key)
         if isinstance(before, Mapping) and isinstance(after, Mapping):

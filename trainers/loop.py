@@ -4,23 +4,25 @@ Supervised stages take the place of rollouts and credit; everything else is the 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from trainers.checkpoints import open_run, save_checkpoint
+from trainers.checkpoints import Position, open_run, save_checkpoint
 from trainers.config import Config
 from trainers.data import PromptStream, held_out, questions
 from trainers.dynamic_sampling import FilledBatch, fill_batch
 from trainers.evaluation import evaluate
 from trainers.groups import Group, collect, reward_terms
+from trainers.learner import Learner
 from trainers.logs import Logs
 from trainers.measures import Numbers, batch_numbers, speed
-from trainers.rollouts import TransformersBackend
 from trainers.supervised import Lessons, imitate
 from trainers.updates import learn
+from trainers.vllm_rollouts import EngineError, check_backend, rollout_backend
 
 __all__ = ["train"]
 
@@ -45,11 +47,11 @@ def train(
             not hold.
     """
     torch.set_num_threads(config.threads)
+    check_backend(config)
     source, terms = questions(config.data), reward_terms(config)
     lessons = Lessons(config) if config.stages else None
     examples = held_out(config) if config.evaluate_every else []
     learner, position = open_run(config, run, resume=resume)
-    backend = TransformersBackend(learner.policy, config.sampling.rows_at_once)
     prompts = PromptStream(source, seed=config.seed, position=position.cursor)
 
     def draw(count: int) -> list[Group]:
@@ -62,7 +64,10 @@ def train(
             step=step,
         )
 
-    with Logs(run, config, first_step=position.step) as logs:
+    with (
+        rollout_backend(config, learner) as backend,
+        Logs(run, config, first_step=position.step) as logs,
+    ):
         if examples and position.step == 0:
             logs.evaluation(0, evaluate(examples, learner, backend, terms))
         for step in range(position.step, config.steps):
@@ -72,7 +77,9 @@ def train(
                 groups: tuple[Group, ...] = ()
                 numbers |= imitate(learner, lessons.rows(step), step=step)
             else:
-                filled = _fill(config, draw)
+                before = replace(position, step=step, cursor=prompts.position)
+                with _kept(learner, run, before, saved=position.step):
+                    filled = _fill(config, draw)
                 groups = filled.groups
                 numbers |= learn(learner, groups, step=step)
                 numbers |= batch_numbers(filled)
@@ -87,6 +94,17 @@ def train(
             if _due(done, config.checkpoint_every, config.steps):
                 position = replace(position, step=done, cursor=prompts.position)
                 position = save_checkpoint(learner, run, position, metric=metric)
+
+
+@contextmanager
+def _kept(learner: Learner, run: Path, position: Position, *, saved: int) -> Iterator[None]:
+    """Writes a checkpoint of the steps done where the engine fails before the next one."""
+    try:
+        yield
+    except EngineError:
+        if position.step > saved:
+            save_checkpoint(learner, run, position, metric=None)
+        raise
 
 
 def _due(done: int, every: int, steps: int) -> bool:

@@ -15,6 +15,7 @@ __all__ = [
     "MixSettings",
     "OptimizerSettings",
     "RewardSettings",
+    "RolloutSettings",
     "SamplingSettings",
     "StageSettings",
     "Whole",
@@ -113,6 +114,24 @@ class SamplingSettings(Frozen):
     max_pixels: Count | None = None
     truncated: Literal["count", "mask", "zero"] = "count"
     """Replies cut off by the limit: trained on like others, left out, or given reward 0."""
+
+
+class RolloutSettings(Frozen):
+    """What draws the replies: the trained model itself, or vLLM beside it."""
+
+    backend: Literal["transformers", "vllm"] = "transformers"
+    memory_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.4
+    """Of each GPU, for vLLM's weights and key-value cache together."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Of vLLM's weights; ``auto`` is ``optimizer.precision``."""
+    tensor_parallel: Count = 1
+    """GPUs that share vLLM's weights; with more than 1 they are pushed through a folder."""
+    context: Count | None = None
+    """Longest prompt and reply together, in tokens; the model's own limit where None."""
+    sleep: bool = True
+    """On CUDA, give vLLM's memory back while the model is trained."""
+    tolerance: Positive = 0.05
+    """Nats a token by which vLLM and the trainer may differ after a push of weights."""
 
 
 class DynamicSamplingSettings(Frozen):
