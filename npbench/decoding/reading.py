@@ -25,7 +25,7 @@ _PRICE = 0.6
 """Cost of a letter, so that specks on blank paper are not read as dots or dashes."""
 _GAP = 0.24
 """Share of the font size that a blank between two words takes at least, beyond the letters'."""
-_BETWEEN = 0.35
+_BETWEEN = 0.4
 """Shift in pixels of the letters that a turned picture is compared with, beside the unshifted."""
 
 
@@ -111,7 +111,8 @@ def _shifted(ink: Array, *, turned: bool) -> list[Array]:
     if not turned:
         return [ink]
     shift = image_library().shift
-    places = [(0.0, 0.0), *((y, x) for y in (-_BETWEEN, _BETWEEN) for x in (-_BETWEEN, _BETWEEN))]
+    steps = (-_BETWEEN, 0.0, _BETWEEN)
+    places = [(down, right) for down in steps for right in steps]
     return [np.asarray(shift(ink, place, order=1)) if any(place) else ink for place in places]
 
 

@@ -130,6 +130,7 @@ def test_between_discs_that_almost_touch_an_edge_is_told_from_none(edges, gap):
         ("tsp", "l1", 1130, 0, "print-noise20"),
         ("minimum_bisection", "l2", 2611, 20, "sketch-rotate8"),
         ("minimum_bisection", "l3", 3011, 3, "light-rotate15"),
+        ("tsp", "l2", 3011, 19, "light-rotate15"),
     ],
 )
 def test_pictures_that_were_once_misread_are_read_back(task, level, seed, index, style):
