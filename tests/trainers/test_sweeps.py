@@ -135,6 +135,8 @@ def test_a_failing_run_is_named(text_model: Path, sweep: Path, tmp_path: Path) -
         ('recipe = "tiny-grpo"\n[setting]\nseed = [1]\n', "did you mean 'settings'"),
         ('recipe = "tiny-grpo"\n[settings]\nseed = 1\n', "must be a list of values"),
         ('recipe = "tiny-grpo"\n[settings]\nseed = [1, 1]\n', "has a value twice"),
+        ('recipe = "tiny-grpo"\n[settings]\nseed = [[2026-01-01]]\n', "type date is not JSON"),
+        ('recipe = "tiny-grpo"\n[settings]\nmodel = ["a/b", "a-b"]\n', "in one folder, model-a-b"),
         ('recipe = "tiny-grop"\n[settings]\nseed = [1]\n', "did you mean 'tiny-grpo'"),
         ('recipe = "tiny-grpo"\n[settings]\nsed = [1]\n', "did you mean 'seed'"),
     ],
@@ -153,7 +155,10 @@ def test_a_wrong_sweep_is_one_line(text: str | None, message: str, tmp_path: Pat
     [
         (("--sweep", "tiny-mupo-group"), "did you mean 'tiny-mupo-groups'"),
         (("--sweep", "tiny-mupo-groups"), "a sweep needs --out FOLDER"),
-        (("--sweep", "tiny-mupo-groups", "--out", "x"), "names no model: add --set model="),
+        (
+            ("--sweep", "tiny-mupo-groups", "--set", "model=", "--out", "x"),
+            "names no model: add --set model=",
+        ),
         (("--sweep", "tiny-mupo-groups", "--resume", "x"), "give one of"),
     ],
 )

@@ -60,7 +60,10 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(idefics_model: Path, tmp_p
     [
         ((), "give one of --recipe NAME.FILE.toml, --sweep NAME.FILE.toml, --resume RUN"),
         (("--recipe", "tiny-grpo", "--sweep", "tiny-mupo-groups"), "give one of --recipe"),
-        (("--recipe", "tiny-grpo", "--out", "x"), "names no model: add --set model="),
+        (
+            ("--recipe", "tiny-grpo", "--set", "model=", "--out", "x"),
+            "names no model: add --set model=",
+        ),
         (("--recipe", "tiny-grpo", "--set", "model=m"), "needs --out RUN"),
         (("--resume", "nowhere"), "is no run: it has no config.toml"),
         (("--resume", "a", "--out", "b"), "leave --out away"),

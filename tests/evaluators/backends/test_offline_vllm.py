@@ -18,6 +18,9 @@ from evaluators.backends.base import Sampling
 from evaluators.backends.local_models import LocalBackend
 from evaluators.backends.offline_vllm import OfflineBackend
 from evaluators.backends.servers import ServerBackend
+from evaluators.models import DEFAULT_MODEL
+from npbench.splits import load
+from npbench.suites import SUITES
 
 SAMPLING = Sampling(k=3, max_tokens=24)
 
@@ -131,3 +134,17 @@ def test_a_real_server_gives_the_same_greedy_replies_and_keeps_to_the_seeds(
     assert len(set(first.values())) > 1
     (long,) = server.generate([ask("long", ("word " * 4000,))])
     assert long.reply.error.startswith("status 400: ")
+
+
+def test_the_shipped_model_gives_the_greedy_replies_of_transformers(ask):
+    sampling = Sampling(k=0, max_tokens=64)
+    tasks = SUITES["mm-np-bench"].tasks
+    rows = load("nano", "nano", "test", 79, per_task=3, tasks=tasks, modality="image")
+    asked = [ask(row.id, (row.image, row.prompt)) for row in rows]
+    engines = (
+        OfflineBackend(DEFAULT_MODEL, sampling, dtype="float32"),
+        LocalBackend(DEFAULT_MODEL, sampling, dtype="float32", device="cpu"),
+    )
+    ours, theirs = (whole(texts(engine, asked)) for engine in engines)
+    assert ours == theirs
+    assert sum("Answer: " in text for text in ours.values()) == len(asked)
