@@ -86,6 +86,8 @@ class OfflineBackend:
                 enable_lora=lora is not None,
                 # Compiling for a CPU takes longer than it saves.
                 enforce_eager=not torch.cuda.is_available(),
+                # A prompt in parts rewinds its generator, which those of a CPU cannot do.
+                enable_chunked_prefill=None if torch.cuda.is_available() else False,
                 # Nothing is taken from the checkpoint's own sampling settings.
                 generation_config="vllm",
                 **(pictures if self._checkpoint.sees else {}),
@@ -156,6 +158,7 @@ class OfflineBackend:
                 lora_request=self._adapter,
             )
         except Exception as error:  # noqa: BLE001 -- the boundary at which failures become records
+            self._forget()
             if len(samples) > 1:
                 half = len(samples) // 2
                 yield from self._complete(samples[:half])
@@ -166,6 +169,12 @@ class OfflineBackend:
             return
         for (request, sample, _, messages), output in zip(samples, outputs, strict=True):
             yield Completion(request, sample, _reply(output.outputs[0], messages))
+
+    def _forget(self) -> None:
+        """Takes what a failed call left in the engine out of it, or it would be tried for ever."""
+        engine = self._engine.llm_engine
+        states = getattr(engine.output_processor, "request_states", {})
+        engine.abort_request(list(states), internal=True)
 
     def _params(self, seed: int | None) -> Any:
         drawn = self._sampling

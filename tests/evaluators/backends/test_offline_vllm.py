@@ -148,3 +148,14 @@ def test_the_shipped_model_gives_the_greedy_replies_of_transformers(ask):
     ours, theirs = (whole(texts(engine, asked)) for engine in engines)
     assert ours == theirs
     assert sum("Answer: " in text for text in ours.values()) == len(asked)
+
+
+def test_more_samples_than_fit_into_one_step_all_come_back(ask):
+    sampling = Sampling(greedy=False, k=4, max_tokens=16)
+    tasks = SUITES["mm-np-bench"].tasks
+    rows = load("nano", "nano", "test", 79, per_task=4, tasks=tasks, modality="image")
+    engine = OfflineBackend(DEFAULT_MODEL, sampling, dtype="float32")
+    asked = [
+        ask(row.id, (row.image, row.prompt), decode="sampled", samples=range(4)) for row in rows
+    ]
+    assert len(texts(engine, asked)) == 4 * len(rows)
