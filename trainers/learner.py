@@ -78,6 +78,8 @@ def load_learner(config: Config, source: str) -> Learner:
 def learning_rate(config: Config, step: int) -> float:
     """The factor on the learning rate at a step: warm-up from 1/W, then the schedule to 0.
 
+    Supervised stages that restart it have a warm-up and a schedule of their own.
+
     Example:
         >>> from trainers.config import read_config
         >>> values = dict(method="grpo", steps=5, prompts_per_step=1, group_size=2)
@@ -87,12 +89,25 @@ def learning_rate(config: Config, step: int) -> float:
         [0.5, 1.0, 1.0, 0.667, 0.333]
     """
     options = config.optimizer
+    step, steps = _since_restart(config, step)
     if step < options.warmup_steps:
         return (step + 1) / options.warmup_steps
-    done = (step - options.warmup_steps) / max(config.steps - options.warmup_steps, 1)
+    done = (step - options.warmup_steps) / max(steps - options.warmup_steps, 1)
     if options.schedule == "linear":
         return 1.0 - done
     return 0.5 * (1.0 + math.cos(math.pi * done)) if options.schedule == "cosine" else 1.0
+
+
+def _since_restart(config: Config, step: int) -> tuple[int, int]:
+    """Where a step lies in its stretch of one schedule, and how long that stretch is."""
+    starts, start = [0], 0
+    for stage in config.stages:
+        if stage.restart and start:
+            starts.append(start)
+        start += stage.steps
+    begun = max(start for start in starts if start <= step)
+    end = min((start for start in starts if start > step), default=config.steps)
+    return step - begun, end - begun
 
 
 def apply_gradient(learner: Learner, *, step: int) -> float:

@@ -53,6 +53,7 @@ Target = Literal[
     "random",
     "trivial",
     "teacher",
+    "careful_teacher",
     "edges",
     "perception",
     "column",
@@ -70,8 +71,9 @@ class MixSettings(Frozen):
     targets: Annotated[dict[Target, Positive], Field(min_length=1)] = Field(
         default_factory=_reference_alone
     )
-    """Kind of reply -> its share: a solver's answer, a randomised teacher's with its words, the
-    edges as bits, np-perception's list of facts, or the data's own column ``target``."""
+    """Kind of reply -> its share: a solver's answer, a randomised teacher's with its words, a more
+    careful one's, the edges as bits, np-perception's list of facts, or the data's own column
+    ``target``."""
     replies: Count = 1
     """How many of a random teacher's replies are learnt at once, behind one prompt."""
     ask: tuple[str, ...] = ()
@@ -84,6 +86,8 @@ class StageSettings(Frozen):
 
     steps: Count
     mix: Annotated[tuple[MixSettings, ...], Field(min_length=1)]
+    restart: bool = False
+    """Warm-up and schedule of the learning rate begin anew with this stage."""
 
 
 class EvaluationSettings(Frozen):

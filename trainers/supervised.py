@@ -26,7 +26,7 @@ from trainers.forest import Tree, forest_logprobs
 from trainers.learner import Learner, apply_gradient
 from trainers.losses import Counts, mask_from_lengths
 from trainers.sections import MixSettings, StageSettings
-from trainers.teachers import can_be_asked, teach
+from trainers.teachers import CAREFUL, MIXED, can_be_asked, teach
 
 __all__ = ["READING", "Lesson", "Lessons", "imitate", "lesson_of"]
 
@@ -35,6 +35,8 @@ READING = (
     "its number, and for each later vertex 1 where an edge joins the two and 0 where none does."
 )
 """The prompt of the target ``edges``: perception before answers."""
+
+_MANNERS = {"teacher": MIXED, "careful_teacher": CAREFUL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def lesson_of(question: Question, mix: MixSettings, rng: Any) -> Lesson:
     target = names[int(rng.choice(len(names), p=shares / shares.sum()))]
     if mix.ask:
         question = _as_task(question, str(rng.choice(mix.ask)))
-    count = mix.replies if target in ("teacher", "random") else 1
+    count = mix.replies if target in (*_MANNERS, "random") else 1
     pairs = [_prompt_and_reply(question, target, rng) for _ in range(count)]
     return Lesson(pairs[0][0], question.images, tuple(reply for _, reply in pairs))
 
@@ -96,8 +98,8 @@ def _prompt_and_reply(question: Question, target: str, rng: Any) -> tuple[str, s
         return (prompt, perception_reply(facts(name, instance)))
     if target == "reference":
         return (question.prompt, _answer(question.row["reference_solution"]))
-    if target == "teacher":
-        return (question.prompt, teach(name, task.decode(instance), rng))
+    if target in _MANNERS:
+        return (question.prompt, teach(name, task.decode(instance), rng, _MANNERS[target]))
     solution = task.solvers[target](task.decode(instance), rng)
     return (question.prompt, _answer(json.dumps(solution)))
 

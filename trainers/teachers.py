@@ -11,6 +11,7 @@ tokens of npbench-tiny.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,36 +19,60 @@ import numpy as np
 from npbench.errors import unknown_name
 from npbench.graphs import Graph, WeightedGraph, is_forest
 
-__all__ = ["GRAPH_TASKS", "TAUGHT_TASKS", "can_be_asked", "teach"]
+__all__ = [
+    "CAREFUL",
+    "GRAPH_TASKS",
+    "MIXED",
+    "TAUGHT_TASKS",
+    "Manner",
+    "can_be_asked",
+    "teach",
+]
 
 Rng = np.random.Generator
 Made = tuple[list[int], list[int]]
 """Vertices in the order of the picks, and the answer."""
 
-STOP = 0.3
-"""Chance to stop after a pick of a packing that could go on."""
-EXTRA = 0.5
-"""Chance to add one more vertex that nothing needs, again and again."""
 LONGEST = 46
 """Tokens that looked-up neighbours may take."""
-GREEDY = 0.2
-"""Chance to go by degree instead of at random."""
 
 
-def teach(task: str, instance: Any, rng: Rng) -> str:
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a teacher of graph tasks builds an answer and speaks of it."""
+
+    stop: float
+    """Chance to stop after a pick of a packing that could go on."""
+    extra: float
+    """Chance to add one more vertex that nothing needs, again and again."""
+    look_up: float
+    """Chance to say the neighbours of the picks, where they are not too many."""
+    greedy: float = 0.2
+    """Chance to go by degree instead of at random."""
+
+
+MIXED = Manner(stop=0.3, extra=0.5, look_up=0.5)
+"""Many small packings and large covers: easy to answer feasibly with hardly a look."""
+CAREFUL = Manner(stop=0.1, extra=0.15, look_up=0.7)
+"""Mostly answers that nothing can be added to or taken from: feasible on their own graph, and
+rarely on another one."""
+
+
+def teach(task: str, instance: Any, rng: Rng, manner: Manner = MIXED) -> str:
     """A reply to an instance: some words, and a line with a feasible answer.
 
     Args:
         task: The task's name, one of ``TAUGHT_TASKS``.
         instance: The decoded instance.
         rng: All of the teacher's randomness.
+        manner: How often the teacher of a graph task stops early, takes too much and looks up.
 
     Raises:
         InputError: If the task has no teacher.
     """
     if task not in _TEACHERS:
         raise unknown_name("task with a teacher", task, TAUGHT_TASKS)
-    words, answer = _TEACHERS[task](instance, rng)
+    words, answer = _TEACHERS[task](instance, rng, manner)
     return f"{words}\nAnswer: {answer}" if words else f"Answer: {answer}"
 
 
@@ -56,67 +81,67 @@ def can_be_asked(task: str, graph: Graph) -> bool:
     return task not in ("feedback_vertex_set", "longest_cycle") or not is_forest(graph, 0)
 
 
-def _order(graph: Graph, rng: Rng, *, high: bool) -> list[int]:
+def _order(graph: Graph, rng: Rng, manner: Manner, *, high: bool) -> list[int]:
     """Vertices in random order, or by degree with random ties."""
     order: list[int] = rng.permutation(graph.num_vertices).tolist()
-    if rng.random() < GREEDY:
+    if rng.random() < manner.greedy:
         sign = -1 if high else 1
         order.sort(key=lambda v: sign * len(graph.neighbours[v]))
     return order
 
 
-def _independent(graph: Graph, rng: Rng) -> Made:
+def _independent(graph: Graph, rng: Rng, manner: Manner) -> Made:
     picks: list[int] = []
-    for vertex in _order(graph, rng, high=False):
+    for vertex in _order(graph, rng, manner, high=False):
         if not any(graph.masks[vertex] >> other & 1 for other in picks):
             picks.append(vertex)
-            if rng.random() < STOP:
+            if rng.random() < manner.stop:
                 break
     return picks, sorted(picks)
 
 
-def _clique(graph: Graph, rng: Rng) -> Made:
+def _clique(graph: Graph, rng: Rng, manner: Manner) -> Made:
     picks: list[int] = []
-    for vertex in _order(graph, rng, high=True):
+    for vertex in _order(graph, rng, manner, high=True):
         if all(graph.masks[vertex] >> other & 1 for other in picks):
             picks.append(vertex)
-            if rng.random() < STOP:
+            if rng.random() < manner.stop:
                 break
     return picks, sorted(picks)
 
 
-def _cover(graph: Graph, rng: Rng) -> Made:
-    outside, _ = _independent(graph, rng)
-    picks = [v for v in _order(graph, rng, high=True) if v not in outside]
+def _cover(graph: Graph, rng: Rng, manner: Manner) -> Made:
+    outside, _ = _independent(graph, rng, manner)
+    picks = [v for v in _order(graph, rng, manner, high=True) if v not in outside]
     return picks, sorted(picks)
 
 
-def _dominating(graph: Graph, rng: Rng) -> Made:
+def _dominating(graph: Graph, rng: Rng, manner: Manner) -> Made:
     picks: list[int] = []
     everything = (1 << graph.num_vertices) - 1
     seen = 0
-    for vertex in _order(graph, rng, high=True):
+    for vertex in _order(graph, rng, manner, high=True):
         reach = graph.masks[vertex] | 1 << vertex
         if reach & ~seen:
             picks.append(vertex)
             seen |= reach
         if seen == everything:
             break
-    return _with_extra(graph, picks, rng)
+    return _with_extra(graph, picks, rng, manner)
 
 
-def _feedback(graph: Graph, rng: Rng) -> Made:
+def _feedback(graph: Graph, rng: Rng, manner: Manner) -> Made:
     picks: list[int] = []
-    for vertex in _order(graph, rng, high=True):
+    for vertex in _order(graph, rng, manner, high=True):
         if is_forest(graph, sum(1 << v for v in picks)):
             break
         picks.append(vertex)
-    return _with_extra(graph, picks, rng)
+    return _with_extra(graph, picks, rng, manner)
 
 
-def _with_extra(graph: Graph, picks: list[int], rng: Rng) -> Made:
+def _with_extra(graph: Graph, picks: list[int], rng: Rng, manner: Manner) -> Made:
     rest = [v for v in rng.permutation(graph.num_vertices).tolist() if v not in picks]
-    while rest and rng.random() < EXTRA:
+    while rest and rng.random() < manner.extra:
         picks = [*picks, rest.pop()]
     return picks, sorted(picks)
 
@@ -140,20 +165,20 @@ def _neighbours(graph: Graph, picks: Sequence[int]) -> str | None:
     return " ".join(f"{v} joins {_listed(sorted(graph.neighbours[v]))}." for v in picks)
 
 
-def _one_of(rng: Rng, looked_up: str | None, others: Sequence[str]) -> str:
-    """The words that look things up, with even odds where there are any, or one of the others."""
-    if looked_up is not None and rng.random() < 0.5:
+def _one_of(rng: Rng, manner: Manner, looked_up: str | None, others: Sequence[str]) -> str:
+    """The words that look things up, at the manner's odds where there are any, or others."""
+    if looked_up is not None and rng.random() < manner.look_up:
         return looked_up
     return str(rng.choice(list(others)))
 
 
 def _subset(
-    make: Callable[[Graph, Rng], Made], *, by_rest: bool = False
-) -> Callable[[Graph, Rng], tuple[str, str]]:
+    make: Callable[[Graph, Rng, Manner], Made], *, by_rest: bool = False
+) -> Callable[[Graph, Rng, Manner], tuple[str, str]]:
     """A teacher of sets of vertices; ``by_rest`` looks up the neighbours of what is left out."""
 
-    def reply(graph: Graph, rng: Rng) -> tuple[str, str]:
-        picks, answer = make(graph, rng)
+    def reply(graph: Graph, rng: Rng, manner: Manner) -> tuple[str, str]:
+        picks, answer = make(graph, rng, manner)
         rest = [v for v in range(graph.num_vertices) if v not in answer]
         others = (
             "",
@@ -161,12 +186,13 @@ def _subset(
             f"Leave {_listed(rest)}." if rest else "Leave none.",
             _degrees(graph),
         )
-        return _one_of(rng, _neighbours(graph, rest if by_rest else picks), others), str(answer)
+        looked_up = _neighbours(graph, rest if by_rest else picks)
+        return _one_of(rng, manner, looked_up, others), str(answer)
 
     return reply
 
 
-def _colouring(graph: Graph, rng: Rng) -> tuple[str, str]:
+def _colouring(graph: Graph, rng: Rng, manner: Manner) -> tuple[str, str]:
     """Vertices in index order, each in the first free colour or in another one."""
     colours: list[int] = []
     for vertex in range(graph.num_vertices):
@@ -183,7 +209,7 @@ def _colouring(graph: Graph, rng: Rng) -> tuple[str, str]:
         f"Together {_listed(max(classes, key=len))}.",
         _degrees(graph),
     )
-    return _one_of(rng, _earlier(graph), words), str(colours)
+    return _one_of(rng, manner, _earlier(graph), words), str(colours)
 
 
 def _earlier(graph: Graph) -> str | None:
@@ -194,7 +220,7 @@ def _earlier(graph: Graph) -> str | None:
     return " ".join(f"{v} after {_listed(sorted(row)) or 'none'}." for v, row in rows.items())
 
 
-def _cycle(graph: Graph, rng: Rng) -> tuple[str, str]:
+def _cycle(graph: Graph, rng: Rng, manner: Manner) -> tuple[str, str]:
     """A random walk without repeats that closes when it can, at first with even odds."""
     while True:
         walk = [int(rng.integers(graph.num_vertices))]
@@ -217,10 +243,10 @@ def _cycle(graph: Graph, rng: Rng) -> tuple[str, str]:
         f"{len(walk)} steps.",
         _degrees(graph),
     )
-    return _one_of(rng, _neighbours(graph, walk), words), str([*walk, walk[0]])
+    return _one_of(rng, manner, _neighbours(graph, walk), words), str([*walk, walk[0]])
 
 
-def _tour(instance: Any, rng: Rng) -> tuple[str, str]:
+def _tour(instance: Any, rng: Rng, _: Manner) -> tuple[str, str]:
     """From a random city to one of the three nearest that are left, nearer ones more often."""
     distances = instance.distances
     count = len(distances)
@@ -236,16 +262,16 @@ def _tour(instance: Any, rng: Rng) -> tuple[str, str]:
     return str(rng.choice(words)), str([*walk, first])
 
 
-def _sides(balanced: bool) -> Callable[[WeightedGraph, Rng], tuple[str, str]]:
+def _sides(balanced: bool) -> Callable[[WeightedGraph, Rng, Manner], tuple[str, str]]:
     """A teacher of divisions; better moves are taken more often than not."""
 
-    def reply(graph: WeightedGraph, rng: Rng) -> tuple[str, str]:
+    def reply(graph: WeightedGraph, rng: Rng, _: Manner) -> tuple[str, str]:
         count = graph.num_vertices
         order = rng.permutation(count).tolist()
         side = dict.fromkeys(order, 1)
         for vertex in order[: count // 2]:
             side[vertex] = 0
-        for _ in range(int(rng.integers(0, 4))):
+        for _move in range(int(rng.integers(0, 4))):
             _improve(graph, side, rng, balanced=balanced)
         members = [[v for v in range(count) if side[v] == which] for which in (0, 1)]
         if 0 not in members[0]:
@@ -281,7 +307,7 @@ def _crossing(graph: WeightedGraph, side: dict[int, int]) -> int:
     return sum(weight for u, v, weight in graph.edges if side[u] != side[v])
 
 
-_TEACHERS: dict[str, Callable[[Any, Rng], tuple[str, str]]] = {
+_TEACHERS: dict[str, Callable[[Any, Rng, Manner], tuple[str, str]]] = {
     "graph_coloring": _colouring,
     "feedback_vertex_set": _subset(_feedback),
     "vertex_cover": _subset(_cover, by_rest=True),

@@ -14,7 +14,7 @@ from npbench.tasks import get_task
 from trainers.config import Config, read_config
 from trainers.data import Question, questions
 from trainers.forest import Tree, forest_logprobs
-from trainers.learner import load_learner
+from trainers.learner import learning_rate, load_learner
 from trainers.logs import read_log
 from trainers.loop import train
 from trainers.reward_terms import judge
@@ -102,18 +102,35 @@ def test_gradients_of_a_row_are_those_of_its_replies_alone(idefics_model: Path, 
     assert float((together - alone).norm() / alone.norm()) < 1e-5
 
 
+SINGLE = ("reference", "heuristic", "greedy", "trivial")
+"""Targets with one reply to a question."""
+
+
 @pytest.mark.parametrize(
-    "target", ["reference", "heuristic", "greedy", "random", "trivial", "teacher"]
+    "target",
+    ["reference", "heuristic", "greedy", "random", "trivial", "teacher", "careful_teacher"],
 )
 def test_targets_of_solvers_are_feasible_answers(target: str) -> None:
-    tasks = TAUGHT_TASKS if target == "teacher" else ()
+    tasks = TAUGHT_TASKS if "teacher" in target else ()
     for question in questions(DataSettings(suite="nano", per_task=1, modality="text", tasks=tasks)):
         lesson = lesson_of(question, mix_of(target, replies=4), np.random.default_rng(0))
-        assert len(lesson.replies) == (4 if target in ("teacher", "random") else 1)
+        assert len(lesson.replies) == (1 if target in SINGLE else 4)
         for reply in lesson.replies:
             verdict = judge(reply, question.row)
             assert verdict.feasible, (question.id, reply)
             assert target != "reference" or verdict.quality == 1.0
+
+
+def test_a_stage_may_begin_warm_up_and_schedule_anew(text_model: Path, make) -> None:
+    plain, anew = stages_of(4)[0], {**stages_of(6)[0], "restart": True}
+    optimizer = {"warmup_steps": 2, "schedule": "linear"}
+    config = make(text_model, [plain, plain, anew], optimizer=optimizer)
+    rates = [learning_rate(config, step) for step in range(config.steps)]
+    first = make(text_model, [plain, plain], optimizer=optimizer)
+    second = make(text_model, [plain, {**plain, "steps": 2}], optimizer=optimizer)
+    assert rates[:8] == [learning_rate(first, step) for step in range(8)]
+    assert rates[8:] == [learning_rate(second, step) for step in range(6)]
+    assert rates[7] < 0.2 < rates[8] == 0.5
 
 
 def test_edges_are_a_numbered_row_of_bits_for_each_vertex() -> None:

@@ -9,7 +9,7 @@ import pytest
 from npbench.errors import InputError
 from npbench.splits import load
 from npbench.tasks import get_task
-from trainers.teachers import TAUGHT_TASKS, teach
+from trainers.teachers import CAREFUL, GRAPH_TASKS, MIXED, TAUGHT_TASKS, Manner, teach
 
 DRAWS = 16
 
@@ -45,13 +45,33 @@ def test_a_teacher_is_feasible_diverse_and_not_optimal(task: str) -> None:
     assert len(forms) >= 4
 
 
+def test_a_careful_teacher_is_feasible_and_its_answers_rarely_fit_another_graph() -> None:
+    elsewhere = {name: [] for name in ("mixed", "careful")}
+    for task in GRAPH_TASKS:
+        rows = [instance for instance, _, _ in instances(task, 24)]
+        pairs = [
+            (one, other)
+            for one in rows
+            for other in rows
+            if one is not other and one.num_vertices == other.num_vertices
+        ]
+        for name, manner in (("mixed", MIXED), ("careful", CAREFUL)):
+            rng = np.random.default_rng(2)
+            for one, other in pairs:
+                answer = json.loads(teach(task, one, rng, manner).rpartition("Answer: ")[2])
+                assert get_task(task).verify(one, answer).feasible, (task, answer)
+                elsewhere[name].append(get_task(task).verify(other, answer).feasible)
+    assert np.mean(elsewhere["careful"]) < 0.4 < np.mean(elsewhere["mixed"])
+
+
+@pytest.mark.parametrize("manner", [MIXED, CAREFUL], ids=["mixed", "careful"])
 @pytest.mark.parametrize("task", TAUGHT_TASKS)
-def test_what_a_teacher_says_is_true(task: str) -> None:
+def test_what_a_teacher_says_is_true(task: str, manner: Manner) -> None:
     rng = np.random.default_rng(1)
     said = set()
     for instance, plain, _ in instances(task, 4):
         for _ in range(40):
-            words, _, answer = teach(task, instance, rng).rpartition("Answer: ")
+            words, _, answer = teach(task, instance, rng, manner).rpartition("Answer: ")
             for sentence in re.findall(r"[^.]+\.", words):
                 said.add(check(sentence.strip(), plain, json.loads(answer)))
     assert None not in said
