@@ -1,5 +1,6 @@
 """Loading a policy: the model of a checkpoint, its encoder, and where it is to run."""
 
+import inspect
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from trainers.encoding import load_encoder
 from trainers.policy import Policy
 from trainers.recomputing import recompute_layers
 
-__all__ = ["load_policy", "located", "pick_device"]
+__all__ = ["load_policy", "located", "pick_device", "rename_cache"]
 
 
 def pick_device(name: str) -> torch.device:
@@ -86,6 +87,7 @@ def _load(source: str, config: Config, *, trained: bool) -> Policy:
     model.eval()
     if trained and config.optimizer.gradient_checkpointing:
         recompute_layers(model)
+    rename_cache(model)
     sampling = config.sampling
     encoder = load_encoder(
         source,
@@ -103,6 +105,26 @@ def _load(source: str, config: Config, *, trained: bool) -> Policy:
         banned_ids=tuple(token for token in placeholders if token is not None),
         precision=precision,
     )
+
+
+def rename_cache(model: nn.Module) -> None:
+    """Lets a model take and give its cache under the name ``cache``.
+
+    Transformers before 5.21, the newest that vLLM allows, call it ``past_key_values``.
+    """
+    if "cache" in inspect.signature(model.forward).parameters:
+        return
+
+    def before(_: nn.Module, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+        if "cache" in given:
+            given["past_key_values"] = given.pop("cache")
+        return args, given
+
+    def after(_: nn.Module, args: tuple[Any, ...], outputs: Any) -> None:
+        outputs.cache = outputs.past_key_values
+
+    model.register_forward_pre_hook(before, with_kwargs=True)
+    model.register_forward_hook(after)
 
 
 def _end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:

@@ -6,7 +6,6 @@ as the pixels that the trainer's processor made, sampled ids come out as they we
 picture is encoded once (encoder cache) and its prompt computed once (prefix cache) all the same.
 """
 
-import inspect
 import os
 import re
 import tempfile
@@ -25,7 +24,7 @@ from trainers.encoding import Prompt
 from trainers.policy import Policy
 from trainers.vllm_pictures import engine_input
 
-__all__ = ["Drawn", "Engine", "Job", "import_vllm", "rename_cache", "start_engine"]
+__all__ = ["Drawn", "Engine", "Job", "import_vllm", "start_engine"]
 
 OLDEST, BEYOND = (0, 32), (0, 34)
 """The versions of vLLM that this is written for: from the first, below the second."""
@@ -256,23 +255,3 @@ def start_engine(config: Config, policy: Policy) -> Engine:
         folder=None if alone else folder,
         close=close,
     )
-
-
-def rename_cache(model: nn.Module) -> None:
-    """Lets a model take and give its cache under the name ``cache``.
-
-    The transformers that vLLM allows (below 5.21) call it ``past_key_values``.
-    """
-    if "cache" in inspect.signature(model.forward).parameters:
-        return
-
-    def before(_: nn.Module, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-        if "cache" in given:
-            given["past_key_values"] = given.pop("cache")
-        return args, given
-
-    def after(_: nn.Module, args: tuple[Any, ...], outputs: Any) -> None:
-        outputs.cache = outputs.past_key_values
-
-    model.register_forward_pre_hook(before, with_kwargs=True)
-    model.register_forward_hook(after)

@@ -20,7 +20,7 @@ from trainers.encoding import Prompt
 from trainers.learner import Learner
 from trainers.policy import Policy
 from trainers.rollouts import Backend, Reply, Request, TransformersBackend
-from trainers.vllm_engine import Drawn, Engine, Job, import_vllm, rename_cache, start_engine
+from trainers.vllm_engine import Drawn, Engine, Job, import_vllm, start_engine
 
 __all__ = ["EngineError", "VllmBackend", "check_backend", "rollout_backend"]
 
@@ -53,10 +53,6 @@ def rollout_backend(config: Config, learner: Learner) -> Iterator[Backend]:
     if config.rollouts.backend == "transformers":
         yield TransformersBackend(policy, config.sampling.rows_at_once)
         return
-    for one in (policy, learner.reference):
-        # a reference may be the policy's own model
-        if one is not None and not one.without_adapter:
-            rename_cache(one.model)
     engine = start_engine(config, policy)
     try:
         yield VllmBackend(policy, engine, tolerance=config.rollouts.tolerance)

@@ -21,7 +21,7 @@ from trainers.learner import Learner, load_learner
 from trainers.logs import read_log
 from trainers.loop import train
 from trainers.rollouts import Request, sample_seed
-from trainers.vllm_engine import rename_cache, start_engine
+from trainers.vllm_engine import start_engine
 from trainers.vllm_pictures import engine_input, token_runs
 from trainers.vllm_rollouts import EngineError, VllmBackend, rollout_backend
 
@@ -355,20 +355,6 @@ def test_settings_are_checked_and_older_runs_had_the_default() -> None:
     other = read_config({**base, **VLLM}).model_dump(mode="json")
     found = differing_setting(before, other)
     assert found == 'rollouts.backend is "transformers" in the run and "vllm" now'
-
-
-def test_models_of_older_transformers_take_their_cache_by_its_new_name() -> None:
-    class Old(torch.nn.Module):
-        def forward(self, ids, past_key_values=None):
-            return SimpleNamespace(past_key_values=past_key_values)
-
-    class New(torch.nn.Module):
-        def forward(self, ids, cache=None):
-            return SimpleNamespace(cache=cache)
-
-    for model in (Old(), New()):
-        rename_cache(model)
-        assert model(1, cache="kept").cache == "kept"
 
 
 def test_prompts_go_over_as_ids_and_pictures_by_their_runs_of_tokens() -> None:
