@@ -89,8 +89,11 @@ def _unexplained(
     for u, v in edges:
         a, b = places[u], places[v]
         length = np.hypot(b.x - a.x, b.y - a.y)
-        away = np.abs((b.x - a.x) * (y - a.y) - (b.y - a.y) * (x - a.x)) / length
-        free &= away > _NEAR + bend - _BENDS[0]
+        dx, dy = (b.x - a.x) / length, (b.y - a.y) / length
+        along = (x - a.x) * dx + (y - a.y) * dy
+        away = np.abs(dx * (y - a.y) - dy * (x - a.x))
+        # beyond its ends an edge explains nothing: a neighbour's edge may go on in its direction
+        free &= (away > _NEAR + bend - _BENDS[0]) | (along < 0) | (along > length)
     return int(free.sum())
 
 

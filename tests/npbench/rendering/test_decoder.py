@@ -132,6 +132,7 @@ def test_between_discs_that_almost_touch_an_edge_is_told_from_none(edges, gap):
         ("minimum_bisection", "l3", 3011, 3, "light-rotate15"),
         ("tsp", "l2", 3011, 19, "light-rotate15"),
         ("minimum_bisection", "l3", 4011, 4, "sketch-rotate8"),
+        ("graph_coloring", "l2", 6011, 3, "sketch"),
     ],
 )
 def test_pictures_that_were_once_misread_are_read_back(task, level, seed, index, style):
