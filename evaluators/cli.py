@@ -3,6 +3,8 @@
 import json
 import os
 import shlex
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,8 @@ from npbench.console import echo_cases, progress_bar
 from npbench.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
+    from evaluators.backends import BackendOptions
+    from evaluators.backends.base import Backend
     from evaluators.judge import ServerJudge
 
 __all__ = ["compare_command", "eval_command", "grade_command", "grade_pairs"]
@@ -147,6 +151,17 @@ def _from_command_line(ctx: click.Context) -> str:
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Of a request, s.")
 @click.option("--omit", multiple=True, help="A sampling field that the server does not know.")
 @click.option(
+    "--engine",
+    default="local",
+    show_default=True,
+    help="Where the model runs: local or ray, a model in every worker of a cluster.",
+)
+@click.option("--workers", type=int, help="With ray; default: one for each --base-url, or one.")
+@click.option(
+    "--address",
+    help="A running Ray cluster, auto or HOST:PORT; default: a Ray of this machine's own.",
+)
+@click.option(
     "--max-failed",
     type=float,
     default=0.05,
@@ -188,7 +203,7 @@ def _words_of(run: Path) -> list[str]:
 
 
 def _evaluate(given: dict[str, Any], *, command: str) -> int:
-    from evaluators.backends import BackendOptions, make_backend
+    from evaluators.backends import BackendOptions
     from evaluators.backends.base import Sampling
     from evaluators.embedders import get_embedder
     from evaluators.runner import RunSettings
@@ -231,18 +246,15 @@ def _evaluate(given: dict[str, Any], *, command: str) -> int:
     solved = given["backend"] == "policy" and hard
     passed = ("lora", "device", "dtype", "batch_size", "tensor_parallel", "concurrency",
               "timeout", "omit", "min_pixels", "max_pixels")  # fmt: skip
-    backend = make_backend(
-        given["backend"],
-        BackendOptions(
-            model=given["model"],
-            sampling=sampling,
-            split=open_split(source) if solved else None,
-            base_urls=given["base_url"],
-            api_key=os.environ.get("OPENAI_API_KEY"),
-            **{name: given[name] for name in passed},
-        ),
+    options = BackendOptions(
+        model=given["model"],
+        sampling=sampling,
+        split=open_split(source) if solved else None,
+        base_urls=given["base_url"],
+        api_key=os.environ.get("OPENAI_API_KEY"),
+        **{name: given[name] for name in passed},
     )
-    with progress_bar("samples") as progress:
+    with _backend(given, options) as backend, progress_bar("samples") as progress:
         outcome, summary = evaluate(
             choice,
             backend,
@@ -265,6 +277,28 @@ def _evaluate(given: dict[str, Any], *, command: str) -> int:
     words = shlex.join(["npbench", "report", str(given["out"])])
     click.echo(f"the tables, charts and replies as a page: {words}", err=True)
     return code
+
+
+def _backend(given: dict[str, Any], options: "BackendOptions") -> "AbstractContextManager[Backend]":
+    """Where replies come from, for as long as the context lasts."""
+    if given["engine"] == "ray":
+        from evaluators.ray_backend import ray_backend
+
+        return ray_backend(
+            given["backend"],
+            options,
+            workers=given["workers"],
+            address=given["address"],
+            notify=partial(click.echo, err=True),
+        )
+    if given["engine"] != "local":
+        raise unknown_name("engine", given["engine"], ("local", "ray"))
+    for name in ("workers", "address"):
+        if given[name] is not None:
+            raise InputError(f"--{name} goes with --engine ray")
+    from evaluators.backends import make_backend
+
+    return nullcontext(make_backend(given["backend"], options))
 
 
 def _default_model(backend: str) -> str:

@@ -6,15 +6,16 @@ manifest is whole. A lock keeps a second process out.
 """
 
 import fcntl
+import io
 import json
 import os
 import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.metadata import version as library_version
 from multiprocessing import get_context
 from pathlib import Path
@@ -26,24 +27,56 @@ from npbench.manifest import Tally
 from npbench.splits import Request, make_rows
 from npbench.storage import ROW_GROUP, SHARD_NAME, UNFINISHED, file_sha256, rows_table, split_schema
 
-__all__ = ["CHUNK_UNITS", "SHARD_ROWS", "build_split"]
+__all__ = [
+    "CHUNK_UNITS",
+    "SHARD_ROWS",
+    "ChunkSource",
+    "build_split",
+    "chunk_positions",
+    "libraries",
+    "make_chunk",
+]
 
 CHUNK_UNITS = 16
 """Instances per chunk, the unit of work that a process finishes and an interruption keeps."""
 SHARD_ROWS = 1000
 
+ChunkSource = Callable[[Request, Iterator[int]], Generator[tuple[int, bytes], None, None]]
+"""Makes chunks elsewhere: their numbers in, the numbers with Parquet files out in any order."""
+
+
+def chunk_positions(request: Request, chunk: int) -> range:
+    """The positions of a chunk's instances in the split."""
+    first = chunk * CHUNK_UNITS
+    return range(first, min(first + CHUNK_UNITS, request.num_units))
+
+
+def make_chunk(request: Request, chunk: int) -> bytes:
+    """The rows of a chunk as a Parquet file."""
+    import pyarrow.parquet as pq
+
+    units = chunk_positions(request, chunk)
+    rows = [row for position in units for row in make_rows(request, request.unit(position))]
+    file = io.BytesIO()
+    pq.write_table(rows_table(rows), file, compression="zstd")
+    return file.getvalue()
+
 
 def _write_chunk(request: Request, chunk: int, path: str) -> int:
     """Make the rows of a chunk and write them; runs in a process of its own."""
-    import pyarrow.parquet as pq
+    _keep(path, make_chunk(request, chunk))
+    return _num_rows(request, chunk)
 
-    first = chunk * CHUNK_UNITS
-    units = range(first, min(first + CHUNK_UNITS, request.num_units))
-    rows = [row for position in units for row in make_rows(request, request.unit(position))]
-    temporary = f"{path}.part"
-    pq.write_table(rows_table(rows), temporary, compression="zstd")
-    Path(temporary).replace(path)
-    return len(rows)
+
+def _keep(path: str, data: bytes) -> None:
+    """Write a chunk at once: its name stands for a whole file."""
+    temporary = Path(f"{path}.part")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+def _num_rows(request: Request, chunk: int) -> int:
+    return len(chunk_positions(request, chunk)) * request.rows_per_unit
 
 
 def _follow_parent(parent: int) -> None:
@@ -64,6 +97,7 @@ def build_split(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
     expected_hash: str | None = None,
+    elsewhere: ChunkSource | None = None,
 ) -> dict[str, Any]:
     """Build a split in ``folder``, or go on with an interrupted build of the same request.
 
@@ -73,6 +107,7 @@ def build_split(
         workers: Processes; 1 works in this process.
         progress: Called with (rows made, rows in all), the rows of earlier sessions included.
         expected_hash: The content hash of an official split; another one is an error.
+        elsewhere: Makes the chunks instead of ``workers``; this process alone writes them.
 
     Returns:
         The manifest.
@@ -84,7 +119,9 @@ def build_split(
     with _locked(unfinished):
         _check_contents(folder)
         try:
-            manifest = _build(request, folder, unfinished, workers, progress, expected_hash)
+            manifest = _build(
+                request, folder, unfinished, workers, progress, expected_hash, elsewhere
+            )
         except InputError:
             if not any(unfinished.glob("chunk-*")):
                 shutil.rmtree(unfinished)  # nothing is lost, and the folder is free again
@@ -100,6 +137,7 @@ def _build(
     workers: int,
     progress: Callable[[int, int], None] | None,
     expected_hash: str | None,
+    elsewhere: ChunkSource | None,
 ) -> dict[str, Any]:
     total = request.num_units * request.rows_per_unit
     chunks = -(-request.num_units // CHUNK_UNITS)
@@ -115,7 +153,12 @@ def _build(
             progress(done, total)
 
     finished(0)
-    if workers == 1:
+    if elsewhere is not None:
+        with closing(elsewhere(request, missing)) as made:
+            for chunk, data in made:
+                _keep(str(unfinished / _chunk_name(chunk)), data)
+                finished(_num_rows(request, chunk))
+    elif workers == 1:
         for chunk in missing:
             finished(_write_chunk(request, chunk, str(unfinished / _chunk_name(chunk))))
     else:
@@ -153,7 +196,8 @@ def _locked(unfinished: Path) -> Iterator[None]:
         yield
 
 
-def _libraries() -> dict[str, str]:
+def libraries() -> dict[str, str]:
+    """The versions that the bytes of a split depend on."""
     names = ("npbench", "numpy", "ortools", "pillow", "pyarrow")
     return {name: library_version(name) for name in names}
 
@@ -164,7 +208,7 @@ def _claim(folder: Path, request: Request) -> Path:
         raise InputError(f"{folder} already holds a split; choose another folder")
     unfinished = folder / UNFINISHED
     stated = unfinished / "request.json"
-    wanted = json.loads(json.dumps({**request.as_json(), "libraries": _libraries()}))
+    wanted = json.loads(json.dumps({**request.as_json(), "libraries": libraries()}))
     if stated.exists():
         found = read_json(stated)
         if not isinstance(found, dict):
@@ -282,7 +326,7 @@ def _assemble(
         **tally.summary(),
         "content_hash": content_hash,
         "shards": {name: file_sha256(folder / name) for name in names},
-        "libraries": _libraries(),
+        "libraries": libraries(),
     }
     (folder / "README.md").write_text(tally.card(request, manifest), encoding="utf-8")
     temporary = folder / UNFINISHED / "manifest.json.part"

@@ -2,13 +2,14 @@
 
 import os
 import re
+from functools import partial
 from pathlib import Path
 
 import click
 
-from npbench.building import build_split
+from npbench.building import ChunkSource, build_split
 from npbench.console import print_table, progress_bar
-from npbench.errors import InputError
+from npbench.errors import InputError, unknown_name
 from npbench.rendering.styles import STYLES, disturbed
 from npbench.splits import Request
 from npbench.suites import OFFICIAL, SUITES, get_official
@@ -54,6 +55,19 @@ def _styles(names: tuple[str, ...], rotate: float | None, noise: float | None) -
     return tuple(disturbed(name, rotation=rotate, noise=noise) for name in every)
 
 
+def _elsewhere(engine: str, workers: int, address: str | None) -> ChunkSource | None:
+    """Where chunks are made, if not in processes of this machine."""
+    if engine == "ray":
+        from npbench.ray_building import ray_chunks
+
+        return ray_chunks(workers=workers, address=address, notify=partial(click.echo, err=True))
+    if engine != "local":
+        raise unknown_name("engine", engine, ("local", "ray"))
+    if address is not None:
+        raise InputError("--address goes with --engine ray")
+    return None
+
+
 @click.command(short_help="Build a split of a suite.")
 @click.option("--suite", help=f"One of {', '.join(SUITES)}.")
 @click.option("--level", "levels", multiple=True, help="Repeat for several; default: the suite's.")
@@ -73,6 +87,16 @@ def _styles(names: tuple[str, ...], rotate: float | None, noise: float | None) -
 )
 @click.option("--official", help=f"An official split: {', '.join(OFFICIAL)}.")
 @click.option("--workers", type=int, default=0, help="Processes; default: one per core.")
+@click.option(
+    "--engine",
+    default="local",
+    show_default=True,
+    help="Where the processes run: local or ray, a cluster.",
+)
+@click.option(
+    "--address",
+    help="A running Ray cluster, auto or HOST:PORT; default: a Ray of this machine's own.",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
 def command(
     suite: str | None,
@@ -88,6 +112,8 @@ def command(
     params: tuple[str, ...],
     official: str | None,
     workers: int,
+    engine: str,
+    address: str | None,
     out: Path,
 ) -> None:
     """Build a split: Parquet shards, manifest.json and a dataset card in the folder OUT.
@@ -102,7 +128,7 @@ def command(
             *(styles, rotate, noise, params, modality),
         )
         if any(value not in (None, ()) for value in given):
-            raise InputError("--official fixes all other options but --workers and --out")
+            raise InputError("--official fixes all other options but those of where it runs")
         fixed = get_official(official)
         expected = fixed.content_hash
         request = Request.make(
@@ -128,13 +154,16 @@ def command(
         )
     if not 0 <= workers <= 1024:
         raise InputError(f"workers must lie in [0, 1024], got {workers}")
+    workers = workers or os.cpu_count() or 1
+    elsewhere = _elsewhere(engine, workers, address)
     with progress_bar("rows") as progress:
         manifest = build_split(
             request,
             out,
-            workers=workers or os.cpu_count() or 1,
+            workers=workers,
             progress=progress,
             expected_hash=expected,
+            elsewhere=elsewhere,
         )
     rows = [
         [
