@@ -11,6 +11,7 @@ import os
 import platform
 import random
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +24,7 @@ from safetensors import SafetensorError
 from npbench.errors import InputError
 from trainers.adapters import adapter_state, load_adapter
 from trainers.config import Config, as_toml, differing_setting
+from trainers.distributed import check_equal, first_process, processes
 from trainers.learner import Learner, load_learner
 
 __all__ = ["Position", "claim_run", "last_checkpoint", "open_run", "save_checkpoint"]
@@ -56,10 +58,14 @@ def _steps(run: Path) -> list[Path]:
 def claim_run(config: Config, run: Path, *, resume: bool) -> Path | None:
     """Checks that a run may be written there, and gives the checkpoint to go on from, if any.
 
+    Of several processes the first one checks: it may have begun to write when the others look.
+
     Raises:
         InputError: If a new run's folder is not empty, or a resumed one's settings differ.
     """
     stated = run / "run.json"
+    if not first_process():
+        return last_checkpoint(run) if resume else None
     if not resume:
         if run.exists() and any(run.iterdir()):
             raise InputError(f"{run} is not empty; go on with --resume {run} or choose another")
@@ -85,6 +91,9 @@ def open_run(config: Config, run: Path, *, resume: bool) -> tuple[Learner, Posit
     source = config.model if checkpoint is None or frozen else str(checkpoint)
     learner = load_learner(config, source)
     position = Position() if checkpoint is None else _restore(learner, checkpoint)
+    check_equal("step to begin with", position.step)
+    if not first_process():
+        return learner, position
     (run / "checkpoints").mkdir(parents=True, exist_ok=True)
     for unfinished in (run / "checkpoints").glob(".*.part"):
         shutil.rmtree(unfinished)
@@ -111,6 +120,8 @@ def save_checkpoint(
 ) -> Position:
     """Writes a checkpoint, moves the links, removes what is beyond the bounded number.
 
+    Of several processes the first one writes, once all have shown that they hold the same.
+
     Args:
         learner: What to keep.
         run: The run's folder.
@@ -123,8 +134,12 @@ def save_checkpoint(
     Raises:
         InputError: If it cannot be written, for want of space say; earlier ones stay.
     """
+    if processes() > 1:
+        check_equal("trained parameters", _sums(learner.parameters()))
     if metric is not None and (position.best is None or metric > position.best):
         position = replace(position, best=metric, best_step=position.step)
+    if not first_process():
+        return position
     folder = run / "checkpoints"
     target = folder / f"step-{position.step:06d}"
     part = folder / f".{target.name}.part"
@@ -147,7 +162,7 @@ def save_checkpoint(
     _link(folder / "last", target.name)
     if position.best_step == position.step:
         _link(folder / "best", target.name)
-    _remove_old(run, learner.config.keep_checkpoints, position)
+    _remove_old(run, learner.config, position)
     return position
 
 
@@ -167,9 +182,11 @@ def _link(link: Path, target: str) -> None:
     fresh.replace(link)
 
 
-def _remove_old(run: Path, keep: int, position: Position) -> None:
-    for path in _steps(run)[:-keep]:
-        if path.name != f"step-{position.best_step or -1:06d}":
+def _remove_old(run: Path, config: Config, position: Position) -> None:
+    """Removes all but the newest, the best and those at the end of a stage."""
+    kept = {f"step-{step:06d}" for step in (position.best_step, *config.stage_ends) if step}
+    for path in _steps(run)[: -config.keep_checkpoints]:
+        if path.name not in kept:
             shutil.rmtree(path)
 
 
@@ -231,7 +248,11 @@ def _restore(learner: Learner, folder: Path) -> Position:
 
 def _fingerprint(model: torch.nn.Module) -> list[float]:
     """Sums over all parameters that differ between any two models in practice."""
+    return _sums(list(model.parameters()))
+
+
+def _sums(parameters: Sequence[torch.nn.Parameter]) -> list[float]:
     with torch.no_grad():
-        first = sum(float(p.double().sum()) for p in model.parameters())
-        second = sum(float(p.double().square().sum()) for p in model.parameters())
+        first = sum(float(p.double().sum()) for p in parameters)
+        second = sum(float(p.double().square().sum()) for p in parameters)
     return [first, second]

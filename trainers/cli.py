@@ -149,6 +149,9 @@ def train_command(
     a Hugging Face folder, the newest also as checkpoints/last. --resume takes the run's own
     settings and goes on from there to the very steps that the uninterrupted run takes.
 
+    Under torchrun or accelerate launch the prompts of a step are shared out among the processes,
+    with the gradient of one process; a run may go on with another number of them.
+
     --sweep trains every combination of a sweep's values, each in a folder below OUT, and ends with
     one table and OUT/sweep.json. The same command again skips finished runs and goes on with an
     interrupted one.
@@ -176,17 +179,24 @@ def train_command(
     if run is None:
         raise InputError("a new run needs --out RUN")
     _train(config, run, resume=resume is not None)
-    click.echo(str(run / "checkpoints" / "last"))
+    from trainers.distributed import first_process
+
+    if first_process():
+        click.echo(str(run / "checkpoints" / "last"))
 
 
 def _train(config: "Config", run: Path, *, resume: bool) -> None:
-    """One run with its bar on stderr."""
+    """One run with its bar on stderr; of several processes the first one says something."""
     from trainers.checkpoints import claim_run
+    from trainers.distributed import first_process
     from trainers.logs import training_bar
     from trainers.loop import train
 
     claim_run(config, run, resume=resume)
     _quiet_transformers()
+    if not first_process():
+        train(config, run, resume=resume)
+        return
     if not resume:
         _say_what_is_shared(config)
     with training_bar(config.steps) as progress:
@@ -202,8 +212,11 @@ def _sweep(name: str, changes: tuple[str, ...], out: Path | None, *, dry_run: bo
         raise InputError("a sweep needs --out FOLDER")
     if not dry_run and not runs[0].config.model:
         raise InputError(f"sweep {name} names no model: add --set model=FOLDER_OR_NAME")
+    from trainers.distributed import processes
     from trainers.sweep_runs import read_progress, result_rows, results, train_sweep
 
+    if processes() > 1:
+        raise InputError(f"a sweep must run in 1 process, got {processes()}: train its runs apart")
     if dry_run:
         from trainers.plan import make_plan
 

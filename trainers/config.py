@@ -4,6 +4,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -72,6 +73,11 @@ class Config(Frozen):
     """The method's own settings."""
     stages: tuple[StageSettings, ...] = ()
     """Of the method ``supervised``, one after the other."""
+
+    @property
+    def stage_ends(self) -> tuple[int, ...]:
+        """Steps done at the end of each stage."""
+        return tuple(accumulate(stage.steps for stage in self.stages))
 
     @property
     def variants(self) -> int:

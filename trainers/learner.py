@@ -9,6 +9,7 @@ from torch import nn
 
 from npbench.errors import InputError
 from trainers.config import Config
+from trainers.distributed import sum_gradients
 from trainers.loading import load_policy
 from trainers.losses import LogZHead
 from trainers.methods import METHOD_TABLE, Method
@@ -100,23 +101,21 @@ def learning_rate(config: Config, step: int) -> float:
 
 def _since_restart(config: Config, step: int) -> tuple[int, int]:
     """Where a step lies in its stretch of one schedule, and how long that stretch is."""
-    starts, start = [0], 0
-    for stage in config.stages:
-        if stage.restart and start:
-            starts.append(start)
-        start += stage.steps
+    begins = (0, *config.stage_ends)
+    starts = [0] + [at for at, stage in zip(begins, config.stages, strict=False) if stage.restart]
     begun = max(start for start in starts if start <= step)
     end = min((start for start in starts if start > step), default=config.steps)
     return step - begun, end - begun
 
 
 def apply_gradient(learner: Learner, *, step: int) -> float:
-    """One optimiser step on what has gathered; the gradient's norm before clipping.
+    """One optimiser step on what has gathered in all processes; the norm before clipping.
 
     Raises:
         InputError: If the gradient is not finite; the parameters are left as they are.
     """
     parameters = learner.parameters()
+    sum_gradients(parameters)
     norm = float(nn.utils.clip_grad_norm_(parameters, learner.config.optimizer.max_grad_norm))
     if not math.isfinite(norm):
         raise InputError(f"the gradient at step {step} must be finite, its norm is {norm}")

@@ -1,10 +1,11 @@
 """The training loop: rollouts, rewards, credit, the two-pass gradient, an optimiser step.
 
-Supervised stages take the place of rollouts and credit; everything else is the same.
+Supervised stages take the place of rollouts and credit; everything else is the same. Under
+``torchrun`` or ``accelerate launch`` several processes share the prompts of a step.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,14 @@ import torch
 
 from trainers.checkpoints import Position, open_run, save_checkpoint
 from trainers.config import Config
-from trainers.data import PromptStream, held_out, questions
+from trainers.data import PromptStream, Question, held_out, questions
+from trainers.distributed import (
+    NoLogs,
+    SharedBackend,
+    draw_groups,
+    first_process,
+    process_group,
+)
 from trainers.dynamic_sampling import FilledBatch, fill_batch
 from trainers.evaluation import evaluate
 from trainers.groups import Group, collect, reward_terms
@@ -48,6 +56,13 @@ def train(
     """
     torch.set_num_threads(config.threads)
     check_backend(config)
+    with process_group(config):
+        _train(config, run, resume=resume, progress=progress)
+
+
+def _train(
+    config: Config, run: Path, *, resume: bool, progress: Callable[[int, Numbers], None]
+) -> None:
     source, terms = questions(config.data), reward_terms(config)
     lessons = Lessons(config) if config.stages else None
     examples = held_out(config) if config.evaluate_every else []
@@ -55,8 +70,11 @@ def train(
     prompts = PromptStream(source, seed=config.seed, position=position.cursor)
 
     def draw(count: int) -> list[Group]:
+        return draw_groups(list(prompts.take(count)), collect_own)
+
+    def collect_own(some: Sequence[Question]) -> list[Group]:
         return collect(
-            list(prompts.take(count)),
+            some,
             config=config,
             encoder=learner.policy.encoder,
             backend=backend,
@@ -66,10 +84,11 @@ def train(
 
     with (
         rollout_backend(config, learner) as backend,
-        Logs(run, config, first_step=position.step) as logs,
+        Logs(run, config, first_step=position.step) if first_process() else NoLogs() as logs,
     ):
+        shared = SharedBackend(backend)
         if examples and position.step == 0:
-            logs.evaluation(0, evaluate(examples, learner, backend, terms))
+            logs.evaluation(0, evaluate(examples, learner, shared, terms))
         for step in range(position.step, config.steps):
             started = time.perf_counter()
             numbers: Numbers = {}
@@ -88,10 +107,10 @@ def train(
             progress(step, numbers)
             done, metric = step + 1, None
             if examples and _due(done, config.evaluate_every, config.steps):
-                found = evaluate(examples, learner, backend, terms)
+                found = evaluate(examples, learner, shared, terms)
                 logs.evaluation(done, found)
                 metric = found["score"]
-            if _due(done, config.checkpoint_every, config.steps):
+            if _due(done, config.checkpoint_every, config.steps) or done in config.stage_ends:
                 position = replace(position, step=done, cursor=prompts.position)
                 position = save_checkpoint(learner, run, position, metric=metric)
 

@@ -21,6 +21,7 @@ from npbench.rng import stream
 from npbench.tasks import get_task
 from trainers.config import Config
 from trainers.data import Question, questions
+from trainers.distributed import own, summed
 from trainers.encoding import Encoder
 from trainers.forest import Tree, forest_logprobs
 from trainers.learner import Learner, apply_gradient
@@ -154,26 +155,27 @@ class Lessons:
 
 
 def imitate(learner: Learner, lessons: Sequence[Lesson], *, step: int) -> dict[str, float]:
-    """One optimiser step on given replies; numbers to log."""
+    """One optimiser step on given replies, shared out among processes; numbers to log."""
     policy, config = learner.policy, learner.config
     trees = _trees(policy.encoder, lessons)
     lengths = [len(reply) for tree in trees for reply in tree.replies]
     counts = Counts(tokens=sum(lengths), sequences=len(lengths), groups=len(lengths))
-    total = right = 0.0
-    for batch in _micro_batches(trees, tokens_at_once=config.optimizer.tokens_at_once):
+    loss_and_right = torch.zeros(2, dtype=torch.float64)
+    for batch in _micro_batches(own(trees), tokens_at_once=config.optimizer.tokens_at_once):
         logprobs_NT = forest_logprobs(policy, batch)
         lengths_N = torch.tensor([len(r) for tree in batch for r in tree.replies])
         mask_NT = mask_from_lengths(lengths_N.to(policy.device), width=logprobs_NT.shape[1])
         terms = learner.method.loss(config.method_settings, logprobs_NT, {"mask": mask_NT}, counts)
         loss = terms["cross_entropy"]
         loss.backward()  # type: ignore[no-untyped-call]
-        total += float(loss.detach())
         # a token of more than even odds is certainly the most likely one
-        right += float((logprobs_NT.detach()[mask_NT] > -0.6931).sum())
+        right = (logprobs_NT.detach()[mask_NT] > -0.6931).sum()
+        loss_and_right += torch.tensor([float(loss.detach()), float(right)], dtype=torch.float64)
+    total, likely = summed(loss_and_right).tolist()
     norm = apply_gradient(learner, step=step)
     return {
         "loss_cross_entropy": total,
-        "likely_share": right / counts.tokens,
+        "likely_share": likely / counts.tokens,
         "gradient_norm": norm,
         "tokens": float(counts.tokens),
     }

@@ -2,13 +2,13 @@
 
 Pass 1 scores all rows without gradient where the method, several mini-batches or the checks of the
 first step want it; credit is given to whole groups; pass 2 back-propagates each micro-batch's share
-of the loss. The result does not depend on how rows are cut.
+of the loss. The result does not depend on how rows are cut, nor on how many processes share them.
 
 B rows of a step, R rows of a micro-batch, T tokens, L prompt tokens, H width of the model.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -16,8 +16,9 @@ from torch import Tensor
 from npbench.errors import InputError
 from npbench.rng import digest
 from trainers.batches import Batch, Chunk, Section, make_batch
-from trainers.clusters import find_clusters
+from trainers.clusters import Clusters, find_clusters
 from trainers.config import Config
+from trainers.distributed import gathered, is_near, merged, summed
 from trainers.groups import Group
 from trainers.learner import Learner, apply_gradient
 from trainers.losses import Counts, LogZHead, kl_estimate, sampler_correction
@@ -34,12 +35,12 @@ __all__ = ["Pass", "accumulate", "complete_rows", "learn", "score"]
 def score(policy: Policy, batch: Batch, config: Config) -> Tensor:
     """Log-probabilities of all rows without gradient, on the CPU; 0 beyond a reply's end."""
     with policy.as_scored():
-        return _score(policy, batch, config)
+        return summed(_score(policy, batch, config))
 
 
 def _score(policy: Policy, batch: Batch, config: Config) -> Tensor:
     found_BT = torch.zeros(batch.mask_BT.shape)
-    for section in batch.sections:
+    for section in _near(batch):
         shared = config.optimizer.shared_prefix
         prefix = policy.prefix(section.prompt) if shared else None
         for chunk in section.chunks(tokens_at_once=config.optimizer.tokens_at_once):
@@ -49,6 +50,11 @@ def _score(policy: Policy, batch: Batch, config: Config) -> Tensor:
                 logprobs_RT = policy.logprobs(prefix, chunk.replies)
             found_BT[chunk.rows, : chunk.width] = logprobs_RT.float().cpu()
     return found_BT
+
+
+def _near(batch: Batch) -> list[Section]:
+    """The rows that this process has to compute."""
+    return [section for section in batch.sections if is_near(section.prompt)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +94,10 @@ def complete_rows(
 
 
 def accumulate(learner: Learner, batch: Batch, rows: Mapping[str, Tensor], counts: Counts) -> Pass:
-    """Adds the gradient of the step's loss to the parameters, one micro-batch at a time."""
+    """Adds the gradient of this process's share of the loss, one micro-batch at a time."""
     config, policy, method = learner.config, learner.policy, learner.method
     seen = Pass(Tally(), torch.zeros(batch.mask_BT.shape))
-    for section in batch.sections:
+    for section in _near(batch):
         shared = None
         if config.optimizer.shared_prefix or method.needs_log_z:
             shared = Shared(policy.prefix(section.prompt, hidden=method.needs_log_z))
@@ -193,9 +199,7 @@ def learn(learner: Learner, groups: Sequence[Group], *, step: int) -> dict[str, 
             generator=_generator(config.seed, step, number),
             progress=(step, config.steps),
             max_tokens=config.sampling.max_tokens,
-            clusters=find_clusters(learner.policy, batch, config, step=step)
-            if method.needs_clusters
-            else (),
+            clusters=_clusters(learner, batch, step) if method.needs_clusters else (),
         )
         credit = method.credit(config.method_settings, batch, scores)
         rows = complete_rows(credit.rows, batch, scores, config)
@@ -203,12 +207,21 @@ def learn(learner: Learner, groups: Sequence[Group], *, step: int) -> dict[str, 
             rows["ref"] = score(learner.reference, batch, config)
         seen = accumulate(learner, batch, rows, batch.counts)
         if step == 0 and number == 0:
-            _check_first_step(seen.logprobs_BT, rows, batch, config)
-        total.merge(seen.tally)
+            _check_first_step(summed(seen.logprobs_BT), rows, batch, config)
+        for tally in gathered(seen.tally):
+            total.merge(tally)
         total.mean("gradient_norm", apply_gradient(learner, step=step), weight=1)
         for name, value in credit.report.items():
             total.mean(name, value, weight=1)
     return total.numbers()
+
+
+def _clusters(learner: Learner, batch: Batch, step: int) -> tuple[Clusters, ...]:
+    """The clusters of all questions, each found where its pictures are."""
+    near = {n: group for n, group in enumerate(batch.groups) if is_near(group.prompts[0])}
+    part = replace(batch, groups=tuple(near.values()))
+    found = find_clusters(learner.policy, part, learner.config, step=step)
+    return tuple(merged(dict(zip(near, found, strict=True))))
 
 
 def _generator(seed: int, step: int, number: int) -> torch.Generator:

@@ -133,6 +133,16 @@ def test_a_stage_may_begin_warm_up_and_schedule_anew(text_model: Path, make) -> 
     assert rates[7] < 0.2 < rates[8] == 0.5
 
 
+def test_the_checkpoint_at_the_end_of_a_stage_is_kept(
+    text_model: Path, make, tmp_path: Path
+) -> None:
+    stages = stages_of(1, 3, modality="text")
+    config = make(text_model, stages, keep_checkpoints=1, checkpoint_every=2)
+    train(config, tmp_path / "run")
+    kept = sorted(path.name for path in (tmp_path / "run" / "checkpoints").glob("step-*"))
+    assert kept == ["step-000001", "step-000004"]
+
+
 def test_edges_are_a_numbered_row_of_bits_for_each_vertex() -> None:
     instance = {"num_vertices": 4, "edges": [[0, 1], [3, 1]]}
     question = Question("q", "?", (), {"task": "vertex_cover", "instance": json.dumps(instance)})

@@ -1,0 +1,324 @@
+"""Several processes train as one does: the same rollouts, losses, gradients and parameters."""
+
+import json
+import math
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from npbench.errors import InputError
+from trainers.config import Config, as_toml
+from trainers.distributed import process_group
+from trainers.logs import read_log
+from trainers.loop import train
+
+WORKER = """
+import json, sys
+from pathlib import Path
+from npbench.errors import InputError
+from trainers.config import load_config
+from trainers.distributed import process_group
+from trainers.loop import train
+
+class Stop(Exception):
+    pass
+
+jobs = json.loads(sys.argv[1])
+with process_group(load_config(jobs[0][0])):
+    for recipe, run, stop in jobs:
+        def progress(step, numbers, stop=stop):
+            if step == stop:
+                raise Stop
+        folder = Path(run)
+        try:
+            train(load_config(recipe), folder, resume=stop == "resume", progress=progress)
+        except Stop:
+            pass
+        except InputError as error:
+            print(error)
+            break
+"""
+"""Trains one run after the other, up to a step, to the end, or from where a run stopped."""
+
+Job = tuple[Config, Path, int | str | None]
+
+
+def environment(toy: Path, rank: int, port: int) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(toy), *sys.path]),
+        "WORLD_SIZE": "2",
+        "RANK": str(rank),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+@pytest.fixture
+def two_processes(tmp_path: Path):
+    """A function that trains runs in two processes, and gives what each of them printed."""
+
+    def written(jobs: Sequence[Job], rank: int) -> str:
+        lines = []
+        for number, (config, run, stop) in enumerate(jobs):
+            recipe = tmp_path / f"recipe-{rank}-{number}.toml"
+            recipe.write_text(as_toml(config))
+            lines.append((str(recipe), str(run), stop))
+        return json.dumps(lines)
+
+    def start(
+        first: Sequence[Job], second: Sequence[Job] | None = None, *, worker: str = WORKER
+    ) -> list[str]:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-c", worker, written(jobs, rank)],
+                env=environment(tmp_path / "toy", rank, port),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank, jobs in enumerate((first, first if second is None else second))
+        ]
+        said = []
+        for process in started:
+            out, err = process.communicate(timeout=500)
+            assert process.returncode == 0, err[-3000:]
+            said.append(out.strip())
+        return said
+
+    return start
+
+
+def assert_same(one: Path, many: Path) -> None:
+    """The same rollouts, logged numbers and parameters, but for the order of sums."""
+    rollouts = [read_log(run / "rollouts.jsonl") for run in (one, many)]
+    assert [len(lines) for lines in rollouts] == [len(rollouts[0])] * 2
+    for a, b in zip(*rollouts, strict=True):
+        for name in ("step", "question", "sample", "seed", "ids", "terms", "reward"):
+            assert a[name] == b[name]
+    for name in ("scalars.jsonl", "evaluations.jsonl"):
+        lines = [read_log(run / name) for run in (one, many)]
+        for a, b in zip(*lines, strict=True):
+            assert list(a) == list(b)
+            for key in set(a) - {"seconds", "tokens_per_second"}:
+                assert a[key] == pytest.approx(b[key], rel=1e-4, abs=1e-6), key
+    last = [run / "checkpoints" / "last" for run in (one, many)]
+    model = json.loads((one / "run.json").read_text())["config"]["model"]
+    start = load_file(Path(model) / SAFE)
+    moved = [{name: w - start[name] for name, w in load_file(x / SAFE).items()} for x in last]
+    assert distance(*moved) < 1e-4
+    # the first moment is linear in the gradients; Adam blows up what is nearly 0
+    states = [torch.load(x / "trainer.pt", weights_only=True)["optimizer"]["state"] for x in last]
+    assert distance(*({k: one["exp_avg"] for k, one in state.items()} for state in states)) < 1e-5
+
+
+SAFE = "model.safetensors"
+
+
+def distance(one: dict[object, torch.Tensor], two: dict[object, torch.Tensor]) -> float:
+    """The relative distance of two sets of tensors."""
+    assert set(one) == set(two)
+    gap = sum(float((one[key] - two[key]).double().square().sum()) for key in one)
+    size = sum(float(tensor.double().square().sum()) for tensor in one.values())
+    assert size > 0.0
+    return math.sqrt(gap / size)
+
+
+CASES = {
+    "grpo": {"optimizer": {"mini_batches": 2}, "loss": {"kl_coef": 0.05}},
+    "gpg": {},
+    "clip_cov": {"loss": {"share": 0.2, "low": 0.0}, "optimizer": {"mini_batches": 2}},
+    "dmpo": {"evaluate_every": 2, "evaluation": {"questions": 3, "samples": 2}},
+    "mupo": {"loss": {"embedding": "policy"}},
+    "flowrl": {"lora": {"rank": 2}},
+    "share_grpo": {},
+    "dapo": {"dynamic_sampling": {"enabled": True, "max_rounds": 2}},
+    "supervised": {
+        "stages": [
+            {
+                "steps": 2,
+                "mix": [
+                    {
+                        "data": {"suite": "nano", "tasks": ["vertex_cover"], "modality": "text"},
+                        "targets": {"teacher": 1.0},
+                        "replies": 2,
+                    }
+                ],
+            }
+        ]
+    },
+}
+"""Methods whose credit sees the whole step, a group, or clusters; adapters, heads and rounds."""
+
+
+def test_two_processes_train_as_one_or_write_no_checkpoint(
+    text_model: Path, make_config, two_processes, tmp_path: Path
+) -> None:
+    configs = {
+        method: make_config(
+            text_model,
+            method=method,
+            steps=2,
+            prompts_per_step=4 if "optimizer" in changes else 3,
+            **changes,
+        )
+        for method, changes in CASES.items()
+    }
+    jobs = [(config, tmp_path / f"{name}-two", None) for name, config in configs.items()]
+    # at the end a run that is not the same in both
+    mixed = [
+        make_config(text_model, steps=1, optimizer={"learning_rate": rate}) for rate in (1e-3, 1e-2)
+    ]
+    said = two_processes(*([*jobs, (config, tmp_path / "mixed", None)] for config in mixed))
+    for line in said:
+        assert line.startswith("all processes must have the same trained parameters: process ")
+        assert "\n" not in line
+    assert not list((tmp_path / "mixed" / "checkpoints").iterdir())
+    for name, config in configs.items():
+        train(config, tmp_path / f"{name}-one")
+        assert_same(tmp_path / f"{name}-one", tmp_path / f"{name}-two")
+
+
+def test_a_run_goes_on_with_another_number_of_processes(
+    idefics_model: Path, make_config, two_processes, tmp_path: Path
+) -> None:
+    # with rows without pictures a process may have no gradient where the other one has
+    config = make_config(
+        idefics_model,
+        method="flowrl",
+        steps=3,
+        prompts_per_step=3,
+        checkpoint_every=1,
+        evaluate_every=2,
+        evaluation={"questions": 2, "samples": 2},
+        data={"modality": "both"},
+    )
+    whole, to_one, to_two = (tmp_path / name for name in ("whole", "to-one", "to-two"))
+    train(config, whole)
+
+    def stop(step: int, numbers: object) -> None:
+        raise StopError
+
+    with pytest.raises(StopError):
+        train(config, to_two, progress=stop)
+    two_processes([(config, to_one, 1), (config, to_two, "resume")])
+    assert len(read_log(to_one / "scalars.jsonl")) == 2
+    train(config, to_one, resume=True)
+    assert_same(whole, to_one)
+    assert_same(whole, to_two)
+
+
+class StopError(Exception):
+    """Ends a run from outside."""
+
+
+MEET = """
+import json, sys
+from npbench.errors import InputError
+from trainers.config import load_config
+from trainers.distributed import check_equal, first_process, gathered, process_group
+
+with process_group(load_config(json.loads(sys.argv[1])[0][0])):
+    for meet in (lambda: check_equal("answer", first_process()), lambda: gathered(1)):
+        try:
+            print(meet())
+        except InputError as error:
+            print(error)
+        if not first_process():
+            sys.exit()
+"""
+"""Two processes that disagree; then one of them ends."""
+
+
+def test_processes_that_disagree_or_are_lost_are_named_in_one_line(
+    text_model: Path, make_config, two_processes
+) -> None:
+    said = two_processes([(make_config(text_model), Path("unused"), None)], worker=MEET)
+    assert said[1] == (
+        "all processes must have the same answer: process 1 has False, process 0 has True"
+    )
+    disagree, lost = said[0].splitlines()
+    assert disagree.endswith("process 0 has True, process 1 has False")
+    assert lost.startswith("process 0 of 2 cannot go on with the others (")
+    assert lost.endswith("the run can go on from its last checkpoint with --resume")
+
+
+def test_the_command_runs_under_torchrun(text_model: Path, make_config, tmp_path: Path) -> None:
+    config = make_config(text_model, steps=1)
+    recipe, run = tmp_path / "recipe.toml", tmp_path / "run"
+    recipe.write_text(as_toml(config))
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    path = os.pathsep.join([str(tmp_path / "toy"), *sys.path])
+    done = subprocess.run(
+        [sys.executable, *launch, "-m", "npbench", "train", "--recipe", recipe, "--out", run],
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines() == [str(run / "checkpoints" / "last")]
+    assert [line["step"] for line in read_log(run / "scalars.jsonl")] == [0]
+    train(config, tmp_path / "one")
+    assert_same(tmp_path / "one", run)
+
+
+@pytest.mark.parametrize(
+    ("changes", "variables", "message"),
+    [
+        ({"prompts_per_step": 1}, {}, "prompts_per_step must be at least the 2 processes, got 1"),
+        ({"device": "cuda:0"}, {}, "device must be auto, cuda or cpu in 2 processes, got 'cuda:0'"),
+        (
+            {"rollouts": {"backend": "vllm"}},
+            {},
+            "rollouts.backend must be 'transformers' in 2 processes, got 'vllm'",
+        ),
+        ({}, {"ACCELERATE_USE_FSDP": "true"}, "accelerate must start plain processes"),
+        (
+            {},
+            {"ACCELERATE_MIXED_PRECISION": "bf16"},
+            "accelerate's mixed precision must be 'no', got 'bf16': set optimizer.precision",
+        ),
+        ({}, {"RANK": "one"}, "the environment variable RANK must be a whole number, got 'one'"),
+        ({}, {}, "WORLD_SIZE=2 asks for several processes, but MASTER_ADDR is not set"),
+    ],
+)
+def test_what_cannot_be_shared_out_is_refused_in_one_line(
+    changes: dict,
+    variables: dict[str, str],
+    message: str,
+    text_model: Path,
+    make_config,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = make_config(text_model, **changes)
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    for name, value in {"WORLD_SIZE": "2", "RANK": "0", **variables}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=message) as error, process_group(config):
+        pass
+    assert "\n" not in str(error.value)
+
+
+def test_a_sweep_is_refused_in_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from trainers.cli import train_command
+
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    arguments = ["--sweep", "tiny-mupo-groups", "--out", "sweep"]
+    with pytest.raises(InputError, match="a sweep must run in 1 process, got 2"):
+        CliRunner().invoke(train_command, arguments, catch_exceptions=False)

@@ -1,0 +1,295 @@
+"""Several processes that train one policy: they share out prompts, and sum counts and gradients.
+
+``torchrun`` and ``accelerate launch`` start the same command several times and say by environment
+variables who is who. A group stays on the process that drew it. Every process knows the replies and
+rewards of all groups, so credit and counts are those of the whole step and no method need know of
+this; it runs the model on its own rows alone. Process 0 writes logs and checkpoints. In one process
+everything here does nothing.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from npbench.errors import InputError
+from trainers.config import Config
+from trainers.data import Question
+from trainers.encoding import Prompt
+from trainers.groups import Group
+from trainers.rollouts import Backend, Reply, Request
+
+__all__ = [
+    "FarPrompt",
+    "NoLogs",
+    "SharedBackend",
+    "check_equal",
+    "draw_groups",
+    "first_process",
+    "gathered",
+    "is_near",
+    "merged",
+    "own",
+    "process_group",
+    "processes",
+    "sum_gradients",
+    "summed",
+]
+
+T = TypeVar("T")
+
+PATIENCE = timedelta(hours=2)
+"""How long a process waits for the others: an evaluation or a checkpoint may be long."""
+
+
+def _number(name: str, default: int) -> int:
+    """An integer of the environment.
+
+    Raises:
+        InputError: If it is no number.
+    """
+    text = os.environ.get(name) or str(default)
+    if not text.isdecimal():
+        raise InputError(f"the environment variable {name} must be a whole number, got {text!r}")
+    return int(text)
+
+
+def processes() -> int:
+    """How many processes train together."""
+    return max(_number("WORLD_SIZE", 1), 1)
+
+
+def _rank() -> int:
+    """Which of them this one is."""
+    return _number("RANK", 0) if processes() > 1 else 0
+
+
+def first_process() -> bool:
+    """Whether this one writes logs, checkpoints and the terminal."""
+    return _rank() == 0
+
+
+@contextmanager
+def process_group(config: Config) -> Iterator[None]:
+    """The block in which processes can talk to each other; each takes the GPU of its number.
+
+    Raises:
+        InputError: If the run cannot be shared out, or the others cannot be found.
+    """
+    if processes() > 1:
+        _check(config)
+    if processes() == 1 or dist.is_initialized():
+        yield
+        return
+    local = _number("LOCAL_RANK", _rank())
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        if name not in os.environ:
+            raise InputError(
+                f"WORLD_SIZE={processes()} asks for several processes, but {name} is not set: "
+                f"start them with torchrun or accelerate launch"
+            )
+    cuda = config.device != "cpu" and torch.cuda.is_available()
+    if cuda:
+        there = torch.cuda.device_count()
+        if local >= there:
+            raise InputError(
+                f"a machine with {there} GPUs takes {there} processes, got {local + 1}"
+            )
+        torch.cuda.set_device(local)
+    with _failures_named():
+        dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=PATIENCE)
+    yield
+    dist.destroy_process_group()
+
+
+def _check(config: Config) -> None:
+    """Refuses what cannot be shared out.
+
+    Raises:
+        InputError: If a setting, or how the processes were started, wants something else.
+    """
+    count = processes()
+    for name in ("FSDP", "DEEPSPEED"):
+        if os.environ.get(f"ACCELERATE_USE_{name}", "false").lower() == "true":
+            raise InputError(
+                f"accelerate must start plain processes (--multi_gpu), got {name}: every process "
+                f"holds the whole model here"
+            )
+    mixed = os.environ.get("ACCELERATE_MIXED_PRECISION", "no")
+    if mixed != "no":
+        raise InputError(
+            f"accelerate's mixed precision must be 'no', got {mixed!r}: set optimizer.precision"
+        )
+    if config.rollouts.backend != "transformers":
+        raise InputError(
+            f"rollouts.backend must be 'transformers' in {count} processes, "
+            f"got {config.rollouts.backend!r}"
+        )
+    if config.device not in ("auto", "cpu", "cuda"):
+        raise InputError(
+            f"device must be auto, cuda or cpu in {count} processes, got {config.device!r}"
+        )
+    if config.prompts_per_step < count:
+        raise InputError(
+            f"prompts_per_step must be at least the {count} processes, "
+            f"got {config.prompts_per_step}"
+        )
+
+
+@contextmanager
+def _failures_named() -> Iterator[None]:
+    """The boundary at which a lost process becomes one line."""
+    try:
+        yield
+    except RuntimeError as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise InputError(
+            f"process {_rank()} of {processes()} cannot go on with the others ({reason}); "
+            f"the run can go on from its last checkpoint with --resume"
+        ) from error
+
+
+def own(items: Sequence[T]) -> Sequence[T]:
+    """This process's share of some items that all processes know."""
+    return items[_rank() :: processes()]
+
+
+def gathered(value: T) -> list[T]:
+    """The value that each process has here, in their order."""
+    if processes() == 1:
+        return [value]
+    found: list[Any] = [None] * processes()
+    with _failures_named():
+        dist.all_gather_object(found, value)
+    return found
+
+
+def merged(part: Mapping[int, T]) -> list[T]:
+    """All processes' items in the order of their numbers; each number is known to one process."""
+    found: dict[int, T] = {}
+    for one in gathered(part):
+        found |= one
+    return [found[number] for number in sorted(found)]
+
+
+def summed(values: Tensor) -> Tensor:
+    """The sum over all processes, in place."""
+    if processes() > 1:
+        with _failures_named():
+            dist.all_reduce(values)
+    return values
+
+
+def sum_gradients(parameters: Sequence[nn.Parameter]) -> None:
+    """Replaces each gradient by the sum over all processes.
+
+    What has no gradient anywhere has none afterwards, as in one process: the optimiser skips it.
+    """
+    if processes() == 1:
+        return
+    known = summed(torch.tensor([int(p.grad is not None) for p in parameters])).tolist()
+    gradients = []
+    for parameter, count in zip(parameters, known, strict=True):
+        if count:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            gradients.append(parameter.grad)
+    with _failures_named():
+        for work in [dist.all_reduce(gradient, async_op=True) for gradient in gradients]:
+            work.wait()
+
+
+def check_equal(name: str, value: object) -> None:
+    """Refuses to go on where processes that must agree do not.
+
+    Raises:
+        InputError: If a process has another value.
+    """
+    for number, other in enumerate(gathered(value)):
+        if other != value:
+            raise InputError(
+                f"all processes must have the same {name}: process {_rank()} has {value}, "
+                f"process {number} has {other}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class FarPrompt(Prompt):
+    """A prompt whose pictures and rows are another process's: its length is all that counts."""
+
+
+def is_near(prompt: Prompt) -> bool:
+    """Whether the rows behind a prompt are this process's."""
+    return not isinstance(prompt, FarPrompt)
+
+
+def draw_groups(
+    questions: Sequence[Question], collect_own: Callable[[Sequence[Question]], list[Group]]
+) -> list[Group]:
+    """The groups of some questions, each drawn and scored by one process.
+
+    Args:
+        questions: The same on all processes.
+        collect_own: Draws the groups of some of them.
+
+    Returns:
+        All groups in the order of the questions; those of others without their pictures.
+    """
+    near = collect_own(own(questions))
+    if processes() == 1:
+        return near
+    places = range(_rank(), len(questions), processes())
+    found = merged({place: _sent(group) for place, group in zip(places, near, strict=True)})
+    for place, group in zip(places, near, strict=True):
+        found[place] = group
+    return found
+
+
+def _sent(group: Group) -> Group:
+    """What other processes get of a group."""
+    prompts = tuple(FarPrompt(prompt.ids_1L, {}) for prompt in group.prompts)
+    return replace(group, question=replace(group.question, images=()), prompts=prompts)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedBackend:
+    """A backend that draws a share of the requests and gets the other replies from the others."""
+
+    backend: Backend
+
+    def generate(
+        self, requests: Sequence[Request], *, max_tokens: int, greedy: bool = False
+    ) -> list[tuple[Reply, ...]]:
+        """The replies to each request, on every process."""
+        drawn = self.backend.generate(own(requests), max_tokens=max_tokens, greedy=greedy)
+        places = range(_rank(), len(requests), processes())
+        return merged(dict(zip(places, drawn, strict=True)))
+
+
+class NoLogs:
+    """The logs of all processes but the first."""
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nothing to close."""
+
+    def step(self, step: int, numbers: object, groups: object) -> None:
+        """Writes nothing."""
+
+    def evaluation(self, step: int, numbers: object) -> None:
+        """Writes nothing."""
