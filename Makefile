@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: install demo test test-slow test-browser test-vllm test-oracles test-ocr compare-graders golden lint format clean
+.PHONY: install demo test test-slow test-browser test-vllm test-ray test-verl test-oracles test-ocr compare-graders golden lint format clean
 .DEFAULT_GOAL := test
 
 install: $(VENV)/.installed
@@ -48,6 +48,28 @@ $(VLLM_VENV)/.installed: requirements/vllm.txt pyproject.toml
 	$(PYTHON) -m venv $(VLLM_VENV)
 	$(VLLM_VENV)/bin/pip install --quiet -r requirements/vllm.txt -e .
 	$(VLLM_VENV)/bin/pip uninstall --quiet -y torchvision torchaudio torchcodec triton
+	touch $@
+
+# Generation and evaluation on a local Ray with two workers, in an environment of its own.
+RAY_VENV ?= .venv-ray
+test-ray: $(RAY_VENV)/.installed
+	$(RAY_VENV)/bin/python -m pytest -p no:cacheprovider \
+	  tests/npbench/test_ray_building.py tests/evaluators/runs/test_ray_backend.py
+
+$(RAY_VENV)/.installed: requirements/ray.txt requirements/cpu.txt pyproject.toml
+	$(PYTHON) -m venv $(RAY_VENV)
+	$(RAY_VENV)/bin/pip install --quiet $(CONSTRAINTS) -r requirements/ray.txt -e '.[eval,train]'
+	touch $@
+
+# The plug-in inside the real verl on a CPU, in an environment of its own.
+VERL_VENV ?= .venv-verl
+test-verl: $(VERL_VENV)/.installed
+	$(VERL_VENV)/bin/python -m pytest -o addopts=--import-mode=importlib -o filterwarnings= \
+	  -p no:cacheprovider tests/trainers/engines
+
+$(VERL_VENV)/.installed: requirements/verl.txt pyproject.toml
+	$(PYTHON) -m venv $(VERL_VENV)
+	$(VERL_VENV)/bin/pip install --quiet -r requirements/verl.txt -e .
 	touch $@
 
 # How legible texts in pictures are to a reader that knows nothing of them; prints its rates.
