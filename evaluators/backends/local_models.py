@@ -112,11 +112,14 @@ class LocalBackend:
         )
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """The completions batch by batch; requests of one question that follow share its batch."""
+        """The completions in order, batch by batch; requests of one question share its batch."""
         batch: list[_Prepared] = []
         for rows in self._questions(requests):
             prepared = self._prepare(rows)
             if isinstance(prepared, Reply):
+                if batch:
+                    yield from self._complete(batch)
+                    batch = []
                 yield from (Completion(row.request, row.sample, prepared) for row in rows)
                 continue
             full = (len(batch) + 1) * len(prepared.rows) > self._batch_size

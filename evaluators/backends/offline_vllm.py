@@ -113,22 +113,27 @@ class OfflineBackend:
         )
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """The completions, some questions at a time."""
+        """The completions in order, some questions at a time."""
         stream = iter(requests)
         while chunk := list(islice(stream, _REQUESTS)):
             ready: list[_Sample] = []
-            for request in chunk:
+            failed: dict[int, Reply] = {}
+            for number, request in enumerate(chunk):
                 try:
                     messages = self._messages(request)
                 except Exception as error:  # noqa: BLE001 -- the boundary of failures
-                    for sample in request.samples:
-                        yield Completion(request, sample, failure(error))
+                    failed[number] = failure(error)
                     continue
                 ready += [
                     (request, sample, seed, messages)
                     for sample, seed in zip(request.samples, request.seeds, strict=True)
                 ]
-            yield from self._complete(ready)
+            made = self._complete(ready)
+            for number, request in enumerate(chunk):
+                if number in failed:
+                    yield from (Completion(request, s, failed[number]) for s in request.samples)
+                else:
+                    yield from islice(made, len(request.samples))
 
     def _messages(self, request: Request) -> list[dict[str, Any]]:
         prompt = request.prompt

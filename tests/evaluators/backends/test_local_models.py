@@ -155,7 +155,7 @@ def test_a_stop_string_ends_a_reply_and_is_named(load, questions):
     assert completion.reply.finish_reason == "stop"
 
 
-def test_questions_that_cannot_be_asked_fail_alone(load, ask, png):
+def test_questions_that_cannot_be_asked_fail_alone_and_in_their_place(load, ask, png):
     found = {
         c.request.id: c.reply
         for c in load("vlm").generate(
@@ -169,6 +169,7 @@ def test_questions_that_cannot_be_asked_fail_alone(load, ask, png):
             ]
         )
     }
+    assert list(found) == ["fine", "broken", "long", "text", "tiny", "three"]
     assert {name for name, reply in found.items() if reply.error} == {"broken", "long"}
     assert "damaged picture" in found["broken"].error
     assert "the model takes 2048" in found["long"].error

@@ -82,10 +82,12 @@ def test_samples_differ_repeat_and_do_not_depend_on_company(pair, questions):
     assert alone["q0", 2].text == first["q0", 2]
 
 
-def test_a_question_that_cannot_be_asked_fails_alone(pair, questions, ask, png):
+def test_a_question_that_cannot_be_asked_fails_alone_and_in_its_place(pair, questions, ask, png):
     vllm, _ = pair
-    asked = [*questions(2), ask("long", ("word " * 4000,)), ask("broken", (png()[:50], "?"))]
+    long, broken = ask("long", ("word " * 4000,)), ask("broken", (png()[:50], "?"))
+    asked = [long, *questions(1), broken, *questions(2)[1:]]
     found = {c.request.id: c.reply for c in vllm.generate(asked)}
+    assert list(found) == ["long", "q0", "broken", "q1"]
     assert {name for name, reply in found.items() if reply.error} == {"long", "broken"}
 
 
