@@ -104,7 +104,7 @@ def test_it_reads_the_edges_of_pictures_that_it_never_saw(rows, reply):
     for row, (text,) in zip(graphs, reply(asked, max_tokens=160), strict=True):
         drawn = facts(row.task, json.loads(row.instance))
         scores.append(agreement(drawn["edges"], parse_facts(row.task, text)["edges"]).f1)
-    assert sum(scores) / len(scores) > 0.95
+    assert sum(scores) / len(scores) > 0.98
 
 
 def test_it_looks_at_the_picture_it_is_given(reply):
@@ -120,7 +120,7 @@ def test_it_looks_at_the_picture_it_is_given(reply):
         right = [feasible(r, text) for r, texts in zip(rows, found, strict=True) for text in texts]
         return sum(right) / len(right)
 
-    assert share(own) > share(other) + 0.15
+    assert share(own) > share(other) + 0.25
 
 
 def test_the_recipe_begins_with_its_tokenizer(tmp_path: Path):
