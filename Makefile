@@ -69,7 +69,7 @@ test-verl: $(VERL_VENV)/.installed
 
 $(VERL_VENV)/.installed: requirements/verl.txt pyproject.toml
 	$(PYTHON) -m venv $(VERL_VENV)
-	$(VERL_VENV)/bin/pip install --quiet -r requirements/verl.txt -e .
+	$(VERL_VENV)/bin/pip install --quiet -r requirements/verl.txt -e '.[eval]'
 	touch $@
 
 # How legible texts in pictures are to a reader that knows nothing of them; prints its rates.
