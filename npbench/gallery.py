@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from npbench.errors import InputError
-from npbench.gallery_overlays import overlay
+from npbench.gallery_overlays import Ground, overlay
 from npbench.rendering.styles import get_style
 from npbench.rendering.svg import as_svg
 from npbench.splits import load
@@ -52,7 +52,7 @@ def exhibits(task: str, level: str, styles: Sequence[str], *, seed: int) -> list
         instance = kind.decode(json.loads(row.instance))
         picture = kind.draw(instance, style, kind.levels[level].picture_size)
         solution = json.loads(row.reference_solution)
-        marks = overlay(task, instance, solution, picture.scene)
+        marks = overlay(task, instance, solution, Ground(picture.scene, style, _FRAME))
         solved = as_svg(
             picture.scene,
             style,

@@ -7,149 +7,124 @@ References:
     Okabe and Ito, Color Universal Design, 2008, https://jfly.uni-koeln.de/color/.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from math import hypot
+from collections.abc import Collection, Iterable, Sequence
+from math import sqrt
 
-from npbench.rendering.scene import Cell, Disc, Scene, Table
+from npbench.gallery_badges import badge_places
+from npbench.gallery_room import Edge
+from npbench.gallery_routes import Leg, arrow
+from npbench.rendering.naming import RIM
+from npbench.rendering.scene import Cell, Scene, Table
+from npbench.rendering.styles import Style
+from npbench.rendering.svg import svg_text
 
 __all__ = [
     "COLOURS",
-    "badge",
+    "badges",
     "cells",
     "crossed",
-    "filled",
     "lines",
     "note",
     "ringed",
     "route",
     "rows",
-    "squared",
 ]
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#6a3d9a")
 _PAPER = "#ffffff"
-_BENDS = (0.0, *(sign * step / 20 for step in range(2, 17) for sign in (1, -1)))
-"""Offsets of a control point from the middle of a leg, as shares of its length, flattest first."""
-_SHARES = tuple(step / 40 for step in range(41))
-_CLEAR = 3.5
-"""From a vertex to the middle of a thick line that passes it, at least."""
+_BAND = 4.5
+"""Width of a ring, where there is room."""
+_TEETH = 10
+"""Of a toothed ring."""
+_BADGE = 8.0
+"""Radius of a badge, its rim included."""
 
 
-def _circle(disc: Disc, r: float, attributes: str) -> str:
-    return f'<circle cx="{disc.x:g}" cy="{disc.y:g}" r="{r:g}" {attributes}/>'
+def ringed(
+    scene: Scene, vertices: Iterable[int], colour: str, *, room: float, toothed: bool = False
+) -> str:
+    """A wide ring around each vertex.
 
-
-def ringed(scene: Scene, vertices: Iterable[int], colour: str) -> str:
-    """A wide ring around each vertex."""
-    stroke = f'fill="none" stroke="{colour}" stroke-width="4.5"'
-    return "".join(_circle(scene.discs[v], scene.discs[v].r + 3.5, stroke) for v in vertices)
-
-
-def filled(scene: Scene, vertices: Iterable[int], colour: str) -> str:
-    """A disc of colour below each vertex, seen as a halo."""
-    return "".join(
-        _circle(scene.discs[v], scene.discs[v].r + 6, f'fill="{colour}"') for v in vertices
-    )
-
-
-def squared(scene: Scene, vertices: Iterable[int], colour: str) -> str:
-    """A square of colour below each vertex."""
+    It reaches ``room`` pixels over the disc and, where that is too little for its width, into it,
+    up to the number.
+    """
     parts = []
     for v in vertices:
         disc = scene.discs[v]
-        r = disc.r + 4.5
+        outer = disc.r + room
+        inner = max(disc.r - RIM, min(disc.r, outer - _BAND))
+        teeth = f' pathLength="{2 * _TEETH}" stroke-dasharray="1 1"' if toothed else ""
         parts.append(
-            f'<rect x="{disc.x - r:g}" y="{disc.y - r:g}" width="{2 * r:g}" height="{2 * r:g}" '
-            f'fill="{colour}"/>'
+            f'<circle cx="{disc.x:g}" cy="{disc.y:g}" r="{(inner + outer) / 2:g}" fill="none" '
+            f'stroke="{colour}" stroke-width="{outer - inner:g}"{teeth}/>'
         )
     return "".join(parts)
 
 
-def crossed(scene: Scene, vertices: Iterable[int], colour: str) -> str:
-    """A cross below each vertex, its arms seen beside the disc."""
+def crossed(
+    scene: Scene, vertices: Collection[int], colour: str, *, room: float, style: Style
+) -> str:
+    """A cross through each vertex, behind its number."""
     parts = []
     for v in vertices:
         disc = scene.discs[v]
-        x, y, d = disc.x, disc.y, disc.r * 0.71 + 6
+        x, y, d = disc.x, disc.y, (disc.r + room - 2) / sqrt(2)
         parts.append(
             f'<path d="M{x - d:g} {y - d:g}L{x + d:g} {y + d:g}M{x - d:g} {y + d:g}'
-            f'L{x + d:g} {y - d:g}" stroke="{colour}" stroke-width="5" stroke-linecap="round"/>'
+            f'L{x + d:g} {y - d:g}" stroke="{colour}" stroke-width="4" stroke-linecap="round"/>'
         )
+    of = {f"vertex {v}" for v in vertices}
+    parts += [
+        svg_text(label.text, style.number, halo=style.disc)
+        for label in scene.labels
+        if label.of in of and label.inside
+    ]
     return "".join(parts)
 
 
 def lines(
-    scene: Scene, edges: Iterable[tuple[int, int]], colour: str, *, dashed: bool = False
+    scene: Scene, edges: Collection[Edge], colour: str, *, width: float, dashed: bool = False
 ) -> str:
     """Thick lines along edges that are drawn."""
-    wanted = {frozenset(edge) for edge in edges}
     dash = ' stroke-dasharray="9 6"' if dashed else ""
     parts = []
     for line in scene.lines:
-        if frozenset((line.u, line.v)) in wanted:
+        if frozenset((line.u, line.v)) in edges:
             points = " ".join(f"{x:g},{y:g}" for x, y in line.points)
             parts.append(
-                f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="5" '
-                f'stroke-opacity="0.8"{dash}/>'
+                f'<polyline points="{points}" fill="none" stroke="{colour}" '
+                f'stroke-width="{width:g}" stroke-opacity="0.8"{dash}/>'
             )
     return "".join(parts)
 
 
-def route(scene: Scene, stops: Sequence[int], colour: str) -> str:
-    """A thick line from stop to stop, drawn edge or not, with the direction at its start.
-
-    A leg that would lead over a foreign vertex is bent around it.
-    """
-    path = f"M{scene.discs[stops[0]].x:g} {scene.discs[stops[0]].y:g}"
-    middles = []
-    for start, end in pairwise(stops):
-        first, then = scene.discs[start], scene.discs[end]
-        x, y = _control(scene, first, then)
-        path += f"Q{x:g} {y:g} {then.x:g} {then.y:g}"
-        middles.append(((first.x + 2 * x + then.x) / 4, (first.y + 2 * y + then.y) / 4))
-    (x, y), first, then = middles[0], scene.discs[stops[0]], scene.discs[stops[1]]
-    dx, dy = then.x - first.x, then.y - first.y
-    length = max(hypot(dx, dy), 1e-9)
-    ux, uy = 9 * dx / length, 9 * dy / length
-    arrow = (
-        f"M{x + ux:g} {y + uy:g}L{x - ux - uy:g} {y - uy + ux:g}L{x - ux + uy:g} {y - uy - ux:g}Z"
+def route(scene: Scene, legs: Sequence[Leg], colour: str) -> str:
+    """A thick line along legs, with an arrow that shows the direction."""
+    x, y = legs[0].stroke.points[0]
+    path = f"M{x:g} {y:g}" + "".join(leg.path for leg in legs)
+    at = arrow(scene, legs)
+    ux, uy = 9 * at.dx, 9 * at.dy
+    tip = (
+        f"M{at.x + ux:g} {at.y + uy:g}L{at.x - ux - uy:g} {at.y - uy + ux:g}"
+        f"L{at.x - ux + uy:g} {at.y - uy - ux:g}Z"
     )
     return (
-        f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="5" '
-        f'stroke-opacity="0.8" stroke-linejoin="round"/><path d="{arrow}" fill="{colour}"/>'
+        f'<path d="{path}" fill="none" stroke="{colour}" '
+        f'stroke-width="{legs[0].stroke.width:g}" '
+        f'stroke-opacity="0.8" stroke-linejoin="round"/><path d="{tip}" fill="{colour}"/>'
     )
 
 
-def _control(scene: Scene, first: Disc, then: Disc) -> tuple[float, float]:
-    """The control point of the flattest quadratic curve between two discs that clears all others.
-
-    Where none does, the straight line.
-    """
-    middle = ((first.x + then.x) / 2, (first.y + then.y) / 2)
-    dx, dy = then.x - first.x, then.y - first.y
-    others = [disc for disc in scene.discs if disc not in (first, then)]
-    for bend in _BENDS:
-        x, y = middle[0] - bend * dy, middle[1] + bend * dx
-        curve = [
-            (
-                (1 - t) ** 2 * first.x + 2 * t * (1 - t) * x + t**2 * then.x,
-                (1 - t) ** 2 * first.y + 2 * t * (1 - t) * y + t**2 * then.y,
-            )
-            for t in _SHARES
-        ]
-        if all(hypot(o.x - px, o.y - py) >= o.r + _CLEAR for o in others for px, py in curve):
-            return x, y
-    return middle
-
-
-def badge(disc: Disc, letter: str, colour: str) -> str:
-    """A letter in a small disc at the upper right of a vertex."""
-    x, y = disc.x + 0.7 * (disc.r + 5), disc.y - 0.7 * (disc.r + 5)
-    return (
-        f'<circle cx="{x:g}" cy="{y:g}" r="7" fill="{_PAPER}" stroke="{colour}" '
+def badges(
+    scene: Scene, letters: Sequence[str], colours: Sequence[str], *, room: float, frame: int
+) -> str:
+    """A letter in a small disc beside each vertex, where no edge runs."""
+    places = badge_places(scene, radius=_BADGE, room=room, frame=frame)
+    return "".join(
+        f'<circle cx="{x:g}" cy="{y:g}" r="{_BADGE - 1:g}" fill="{_PAPER}" stroke="{colour}" '
         f'stroke-width="2"/><text x="{x:g}" y="{y + 3.6:g}" font-size="10" font-weight="700" '
         f'text-anchor="middle" fill="#000000">{letter}</text>'
+        for (x, y), letter, colour in zip(places, letters, colours, strict=True)
     )
 
 
