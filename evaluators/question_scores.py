@@ -24,7 +24,7 @@ from evaluators.records import SampleRecord
 from npbench import scoring
 from npbench.task import better, ratio
 
-__all__ = ["ANSWERED", "CURVES", "QuestionScores", "question_scores"]
+__all__ = ["ANSWERED", "CURVES", "QuestionScores", "question_floors", "question_scores"]
 
 ANSWERED = frozenset((State.RIGHT, State.FEASIBLE, State.WRONG, State.INFEASIBLE))
 """States of samples that gave an answer which could be judged."""
@@ -101,7 +101,7 @@ def question_scores(
         num_tokens=sum(record.num_tokens or 0 for record in records),
         beats_reference=sum(_beats(hard, record) for record in records) if hard else 0,
         stopped=sum(record.stop_reason is not None for record in records),
-        floors=_floors(hard) if hard else {},
+        floors=question_floors(question),
     )
 
 
@@ -181,9 +181,12 @@ def _beats(question: scoring.Question, record: SampleRecord) -> bool:
     )
 
 
-def _floors(question: scoring.Question) -> dict[str, float]:
-    sense = question.task.sense
+def question_floors(question: Question) -> dict[str, float]:
+    """Quality ratio of each floor; empty for a question that is no NP task."""
+    hard = question.grading
+    if not isinstance(hard, scoring.Question):
+        return {}
     return {
-        name: ratio(sense, objective=objective, reference=question.reference)
-        for name, objective in question.floors.items()
+        name: ratio(hard.task.sense, objective=objective, reference=hard.reference)
+        for name, objective in hard.floors.items()
     }

@@ -2,10 +2,12 @@
 
 ``STUDY.json`` says what was run; ``cells/BASE/ARM/seed-S/step-N/SPLIT.json`` holds the numbers of
 one checkpoint on one split, ``replies/...parquet`` its raw replies, ``curves/BASE/ARM/seed-S.json``
-what a training logged. A collected folder holds the same in three files.
+what a training logged. A collected folder holds the same in four files.
 """
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +24,7 @@ __all__ = [
     "MANIFEST",
     "REPLIES",
     "SCHEMA",
+    "VECTORS",
     "Cell",
     "Curve",
     "Key",
@@ -34,10 +37,11 @@ __all__ = [
 
 SCHEMA = 1
 MANIFEST = "study.json"
-CELLS = "cells.jsonl"
+CELLS = "cells.jsonl.gz"
 CURVES = "curves.parquet"
 REPLIES = "replies.parquet"
-"""The three files of a collected folder."""
+VECTORS = "vectors.parquet"
+"""The four files of a collected folder."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -242,7 +246,10 @@ def read_results(folder: Path) -> Results:
 
 def _stored_cells(folder: Path) -> Iterator[tuple[str, Any]]:
     if (folder / CELLS).is_file():
-        lines = (folder / CELLS).read_text(encoding="utf-8").splitlines()
+        try:
+            lines = gzip.decompress((folder / CELLS).read_bytes()).decode().splitlines()
+        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+            raise InputError(f"{folder / CELLS} cannot be read: {error}") from None
         for number, line in enumerate(lines, start=1):
             try:
                 yield f"{folder / CELLS}, line {number}", json.loads(line)

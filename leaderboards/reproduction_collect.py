@@ -1,5 +1,6 @@
 """Collects a reproduction for keeping: a few small files, without checkpoints."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from leaderboards.reproduction_cells import (
     CURVES,
     MANIFEST,
     REPLIES,
+    VECTORS,
     Key,
     Results,
     read_results,
     write_json,
 )
-from leaderboards.reproduction_replies import gather_replies
+from leaderboards.reproduction_replies import gather_replies, gather_vectors
 from leaderboards.reproduction_table import seeds_of
 from npbench.errors import InputError
 
@@ -46,8 +48,10 @@ def collect(folder: Path, out: Path, *, max_bytes: int = MAX_BYTES) -> dict[str,
         json.dumps(cell.model_dump(mode="json", by_alias=True), ensure_ascii=False)
         for cell in results.cells.values()
     ]
-    (out / CELLS).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = "\n".join(lines) + "\n"
+    (out / CELLS).write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
     _write_curves(results, out / CURVES)
+    gather_vectors(folder, list(results.cells), out / VECTORS)
     left = max_bytes - sum(path.stat().st_size for path in out.iterdir())
     seeds = _fitting_replies(folder, results, out / REPLIES, left)
     taken = {

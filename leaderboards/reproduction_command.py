@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from npbench.console import print_table
+from npbench.console import print_table, progress_bar
 from npbench.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ _FOLDER = click.Path(path_type=Path)
 @click.option("--dry-run", is_flag=True, help="Print what there is to do and stop.")
 @click.option("--out", type=_FOLDER, help="Folder; the same call on it goes on.")
 @click.option("--report", "reported", type=_FOLDER, help="Rebuild table, verdicts and plots.")
+@click.option("--brief", type=click.Path(path_type=Path), help="With --report: a Markdown file.")
+@click.option("--check", "checked", type=_FOLDER, help="Grade every kept reply again.")
 @click.option("--collect", "collected", type=_FOLDER, nargs=2, help="DIR OUT: for keeping.")
 def reproduce_command(
     preset: str | None,
@@ -49,6 +51,8 @@ def reproduce_command(
     dry_run: bool,
     out: Path | None,
     reported: Path | None,
+    brief: Path | None,
+    checked: Path | None,
     collected: tuple[Path, Path] | None,
 ) -> None:
     """Train a base with each method on several seeds, and compare on held-out questions.
@@ -58,16 +62,21 @@ def reproduce_command(
     interrupted, and further studies, seeds, methods and bases may be added to a folder. At the end
     the table, the verdicts on the papers' claims and the plots are written to OUT/report.
 
-    --report DIR rebuilds these from the cells alone; --collect DIR OUT keeps manifest, cells,
-    curves and raw replies in at most 10 MB, which --report takes as well.
+    --report DIR rebuilds these from the cells alone, and --brief FILE puts a short form between its
+    marks in a Markdown file, or into a new one; --collect DIR OUT keeps manifest, cells,
+    curves and raw replies in at most 10 MB, which --report takes as well. --check DIR makes the
+    questions anew, grades every kept reply and refuses cells that do not follow from them.
     """
-    given = [out is not None, reported is not None, collected is not None]
-    if sum(given) != 1:
-        raise InputError("give one of --out DIR, --report DIR, --collect DIR OUT")
+    if sum(folder is not None for folder in (out, reported, checked, collected)) != 1:
+        raise InputError("give one of --out DIR, --report DIR, --check DIR, --collect DIR OUT")
     if out is None and preset is not None:
         raise InputError("--preset belongs to --out")
+    if reported is None and brief is not None:
+        raise InputError("--brief belongs to --report")
     if reported is not None:
-        _report(reported)
+        _report(reported, brief)
+    elif checked is not None:
+        _check(checked)
     elif collected is not None:
         from leaderboards.reproduction_collect import collect
 
@@ -184,11 +193,26 @@ def _run(units: "Sequence[Unit]", manifest: Any, out: Path, *, jobs: int, comman
         _report(out)
 
 
-def _report(folder: Path) -> None:
+def _check(folder: Path) -> None:
+    """Checks a folder and prints what was gone over."""
+    from leaderboards.reproduction_check import check
+
+    with progress_bar("cells") as progress:
+        found = check(folder, progress)
+    kept = f"; {found.without_replies} kept no replies" if found.without_replies else ""
+    click.echo(
+        f"passed: {found.cells} cells follow from {found.replies} replies, graded again{kept}"
+    )
+
+
+def _report(folder: Path, brief: Path | None = None) -> None:
     """Builds, writes and prints the report of a folder."""
+    from leaderboards.reproduction_brief import put_brief
     from leaderboards.reproduction_report import build_report, write_report
 
     report = build_report(folder)
+    if brief is not None:
+        put_brief(brief, report)
     _print_report(report)
     click.echo(str(write_report(folder, report)))
 

@@ -19,7 +19,7 @@ from evaluators.benchmark import Question, get_benchmark
 from evaluators.diversity import mean_cosine_distance
 from evaluators.embedders import Embedder, Unavailable, get_embedder
 from evaluators.prompts import build_prompt
-from evaluators.question_scores import question_scores
+from evaluators.question_scores import question_floors, question_scores
 from evaluators.records import SampleRecord
 from evaluators.rescoring import graded
 from leaderboards.reproduction_settings import HeldOut
@@ -30,7 +30,16 @@ if TYPE_CHECKING:
     from trainers.policy import Policy
     from trainers.rollouts import Reply
 
-__all__ = ["EMBEDDED", "Evaluation", "Sample", "evaluate", "held_out_questions"]
+__all__ = [
+    "EMBEDDED",
+    "Evaluation",
+    "Numbers",
+    "Sample",
+    "evaluate",
+    "held_out_questions",
+    "numbers_of",
+    "question_values",
+]
 
 EMBEDDED = 4
 """Questions of a split whose replies' vectors are kept for the picture of the reasoning."""
@@ -49,13 +58,20 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
-    """What a checkpoint did on a split."""
+class Numbers:
+    """What follows from questions and graded replies alone."""
 
     metrics: Mapping[str, float | None]
     tasks: Mapping[str, Mapping[str, float | None]]
     states: Mapping[str, int]
     floors: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a checkpoint did on a split."""
+
+    numbers: Numbers
     reasons: Mapping[str, str]
     samples: tuple[Sample, ...]
     seconds: float
@@ -152,7 +168,6 @@ def evaluate(
     started = time.perf_counter()
     found: list[Sample] = []
     values: list[Mapping[str, float | None]] = []
-    floors: list[Mapping[str, float]] = []
     for start in range(0, len(questions), _QUESTIONS_AT_ONCE):
         batch = questions[start : start + _QUESTIONS_AT_ONCE]
         prompts = [policy.encoder.encode(*_asked(question, split)) for question in batch]
@@ -170,8 +185,7 @@ def evaluate(
                 _record(question, split, policy, reply, sample - 1)
                 for sample, reply in enumerate(replies)
             ]
-            scores = question_scores(question, records[0], records[1:], embedder=words)
-            own = dict(scores.values)
+            own = question_values(question, records, [reply.entropy for reply in replies], words)
             vectors = None
             if embedder == "base":
                 vectors = np.asarray(
@@ -180,11 +194,7 @@ def evaluate(
                     .cpu()
                 )
                 own["reasoning_distance"] = mean_cosine_distance(vectors).value
-            own["entropy"] = float(np.mean([reply.entropy for reply in drawn[number]]))
-            own["length"] = float(np.mean([len(reply.ids) for reply in drawn[number]]))
-            own["truncated"] = float(np.mean([reply.truncated for reply in drawn[number]]))
             values.append(own)
-            floors.append(scores.floors)
             kept = vectors if keep_vectors and start + number < EMBEDDED else None
             found += [
                 Sample(
@@ -196,19 +206,61 @@ def evaluate(
                 for i, (record, reply) in enumerate(zip(records, replies, strict=True))
             ]
         progress(len(batch) * (samples + 1))
-    tasks = [question.category.get("task", split.name) for question in questions]
     return Evaluation(
+        numbers=numbers_of(split, questions, values, [one.record for one in found]),
+        reasons=_reasons(values, words),
+        samples=tuple(found),
+        seconds=time.perf_counter() - started,
+        tokens=sum(one.record.num_tokens or 0 for one in found),
+    )
+
+
+def question_values(
+    question: Question,
+    records: Sequence[SampleRecord],
+    entropies: Sequence[float],
+    words: Embedder | Unavailable,
+) -> dict[str, float | None]:
+    """Every metric of one question from its graded replies, the greedy one first.
+
+    Args:
+        question: The question.
+        records: Its graded replies.
+        entropies: Mean entropy of each reply's tokens.
+        words: What embeds the reasoning.
+    """
+    own = dict(question_scores(question, records[0], records[1:], embedder=words).values)
+    sampled = records[1:]
+    own["entropy"] = float(np.mean(entropies[1:]))
+    own["length"] = float(np.mean([record.num_tokens for record in sampled]))
+    own["truncated"] = float(np.mean([record.finish_reason == "length" for record in sampled]))
+    return own
+
+
+def numbers_of(
+    split: HeldOut,
+    questions: Sequence[Question],
+    values: Sequence[Mapping[str, float | None]],
+    records: Sequence[SampleRecord],
+) -> Numbers:
+    """The numbers of a cell.
+
+    Args:
+        split: Of these questions.
+        questions: In order.
+        values: Of :func:`question_values`, in the same order.
+        records: All graded replies.
+    """
+    tasks = [question.category.get("task", split.name) for question in questions]
+    floors = [question_floors(question) for question in questions]
+    return Numbers(
         metrics=_means(values),
         tasks={
             task: _means([own for own, name in zip(values, tasks, strict=True) if name == task])
             for task in dict.fromkeys(tasks)
         },
-        states=dict(sorted(Counter(one.record.state.value for one in found).items())),
+        states=dict(sorted(Counter(record.state.value for record in records).items())),
         floors={name: float(np.mean([one[name] for one in floors])) for name in sorted(floors[0])},
-        reasons=_reasons(values, words),
-        samples=tuple(found),
-        seconds=time.perf_counter() - started,
-        tokens=sum(one.record.num_tokens or 0 for one in found),
     )
 
 

@@ -1,10 +1,11 @@
 """Raw replies of held-out evaluations as zstd Parquet: one file a cell, or one in all."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leaderboards.reproduction_cells import REPLIES, Key
+from leaderboards.reproduction_cells import REPLIES, VECTORS, Key
 from npbench.errors import InputError
 
 if TYPE_CHECKING:
@@ -12,19 +13,23 @@ if TYPE_CHECKING:
 
     from leaderboards.reproduction_evaluation import Sample
 
-__all__ = ["gather_replies", "read_vectors", "write_replies"]
+__all__ = [
+    "gather_replies",
+    "gather_vectors",
+    "read_replies",
+    "read_vectors",
+    "write_replies",
+]
 
 _KEY = ("base", "arm", "seed", "step", "split")
 
 
-def _schema(*, keyed: bool) -> "pa.Schema":
+def _schema() -> "pa.Schema":
     import pyarrow as pa
 
     word = pa.dictionary(pa.int32(), pa.string())
-    key = [("base", word), ("arm", word), ("seed", pa.int32()), ("step", pa.int32())]
     return pa.schema(
         [
-            *([*key, ("split", word)] if keyed else []),
             ("id", word),
             ("task", word),
             ("decode", word),
@@ -67,7 +72,7 @@ def write_replies(path: Path, samples: Sequence["Sample"]) -> None:
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
-    table = pa.Table.from_pylist(rows, schema=_schema(keyed=False))
+    table = pa.Table.from_pylist(rows, schema=_schema())
     pq.write_table(table, part, compression="zstd", compression_level=12)
     part.replace(path)
 
@@ -75,22 +80,113 @@ def write_replies(path: Path, samples: Sequence["Sample"]) -> None:
 def gather_replies(folder: Path, keys: Sequence[Key], out: Path) -> int:
     """Puts the replies of cells into one file, with the cells' keys as columns; returns its bytes.
 
+    All replies to a question stand together, which is what makes the file small. Seeds of samples
+    are left out, because they follow from the key (:func:`trainers.rollouts.sample_seed` of the
+    run's seed, ``held-out SPLIT``, the question and the number), and vectors, which
+    :func:`gather_vectors` keeps.
+
     Raises:
         InputError: If the replies of a cell are missing.
     """
+    left_out = ("seed_of_sample", "vector")
+    return _gather(folder, keys, out, lambda table: table.drop_columns(list(left_out)))
+
+
+def gather_vectors(folder: Path, keys: Sequence[Key], out: Path) -> int:
+    """Puts the vectors of cells that have any into one file; returns its bytes.
+
+    Raises:
+        InputError: If the replies of a cell are missing.
+    """
+    import pyarrow.compute as pc
+
+    names = ["id", "decode", "sample", "vector"]
+    return _gather(
+        folder, keys, out, lambda table: table.select(names).filter(pc.is_valid(table["vector"]))
+    )
+
+
+def _gather(
+    folder: Path, keys: Sequence[Key], out: Path, taken: "Callable[[pa.Table], pa.Table]"
+) -> int:
+    """Writes what is taken of each cell's replies into one sorted file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = _schema(keyed=True)
-    with pq.ParquetWriter(out, schema, compression="zstd", compression_level=19) as writer:
-        for key in keys:
-            path = key.replies(folder)
-            if not path.is_file():
-                raise InputError(f"{path} is missing: the replies of a cell")
-            rows = pq.read_table(path).to_pylist()
-            whole = {name: getattr(key, name) for name in _KEY}
-            writer.write_table(pa.Table.from_pylist([{**whole, **r} for r in rows], schema=schema))
+    parts = []
+    for key in keys:
+        path = key.replies(folder)
+        if not path.is_file():
+            raise InputError(f"{path} is missing: the replies of a cell")
+        table = _plain(taken(pq.read_table(path)))
+        kinds = (pa.string(), pa.string(), pa.int32(), pa.int32(), pa.string())
+        for name, kind in zip(_KEY, kinds, strict=True):
+            column = pa.repeat(pa.scalar(getattr(key, name), kind), table.num_rows)
+            table = table.append_column(name, column)
+        parts.append(table)
+    whole = _sorted(pa.concat_tables(parts), ("split", "id", *_KEY[:-1], "decode", "sample"))
+    pq.write_table(
+        whole, out, compression="zstd", compression_level=19, row_group_size=len(whole) or None
+    )
     return out.stat().st_size
+
+
+def _plain(table: "pa.Table") -> "pa.Table":
+    """The table with words in place of dictionaries of words, so that tables can be joined."""
+    import pyarrow as pa
+
+    kinds = [
+        field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(kinds))
+
+
+def _sorted(table: "pa.Table", names: Sequence[str]) -> "pa.Table":
+    return table.sort_by([(name, "ascending") for name in names])
+
+
+def read_replies(
+    folder: Path, keys: Sequence[Key]
+) -> Iterator[tuple[Key, list[dict[str, Any]]]]:
+    """The rows of every cell that has replies, of a folder in either form, a cell at a time.
+
+    Rows come question by question, the greedy one first, then by their numbers. In a collected
+    folder there may be cells of other keys.
+
+    Raises:
+        InputError: If the file cannot be read or lacks a column.
+    """
+    names = [field.name for field in _schema() if field.name not in ("seed_of_sample", "vector")]
+    if not (folder / REPLIES).is_file():
+        for key in keys:
+            if key.replies(folder).is_file():
+                table = _plain(_table(key.replies(folder), names))
+                yield key, _sorted(table, ("id", "decode", "sample")).to_pylist()
+        return
+    whole = _sorted(
+        _plain(_table(folder / REPLIES, [*_KEY, *names])), (*_KEY, "id", "decode", "sample")
+    )
+    start = 0
+    for place, run in groupby(zip(*(whole[name].to_pylist() for name in _KEY), strict=True)):
+        count = sum(1 for _ in run)
+        rows = whole.slice(start, count).drop_columns(list(_KEY))
+        start += count
+        yield Key(*place), rows.to_pylist()
+
+
+def _table(path: Path, columns: Sequence[str]) -> "pa.Table":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        found = pq.ParquetFile(path).schema_arrow.names
+        missing = [name for name in columns if name not in found]
+        if missing:
+            raise InputError(f"{path} has no column {missing[0]}")
+        return pq.read_table(path, columns=list(columns))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
 
 
 def read_vectors(
@@ -106,17 +202,19 @@ def read_vectors(
 
 
 def _kept_rows(folder: Path, keys: Sequence[Key]) -> Iterator[tuple[Key, dict[str, Any]]]:
-    """Rows that have a vector."""
+    """Rows that have a vector, question by question."""
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
+
+    order = ("id", "decode", "sample")
 
     def rows(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
-        table = pq.read_table(path, columns=[*columns, "id", "vector"])
-        kept: list[dict[str, Any]] = table.filter(pc.is_valid(table["vector"])).to_pylist()
-        return kept
+        table = _plain(_table(path, [*columns, *order, "vector"]))
+        kept = _sorted(table.filter(pc.is_valid(table["vector"])), order)
+        found: list[dict[str, Any]] = kept.to_pylist()
+        return found
 
-    if (folder / REPLIES).is_file():
-        for row in rows(folder / REPLIES, _KEY):
+    if (folder / VECTORS).is_file():
+        for row in rows(folder / VECTORS, _KEY):
             yield Key(*(row[name] for name in _KEY)), row
     for key in keys:
         if key.replies(folder).is_file():

@@ -291,13 +291,13 @@ def _write_cell(unit: Unit, key: Key, found: "Evaluation", cost: dict[str, float
         fingerprint=unit.base.fingerprint,
         questions=len({one.record.id for one in found.samples}),
         samples=unit.preset.evaluation.samples,
-        metrics={name: _rounded(value) for name, value in found.metrics.items()},
+        metrics={name: _rounded(value) for name, value in found.numbers.metrics.items()},
         tasks={
             task: {name: _rounded(value) for name, value in metrics.items()}
-            for task, metrics in found.tasks.items()
+            for task, metrics in found.numbers.tasks.items()
         },
-        states=dict(found.states),
-        floors={name: float(f"{value:.6g}") for name, value in found.floors.items()},
+        states=dict(found.numbers.states),
+        floors={name: float(f"{value:.6g}") for name, value in found.numbers.floors.items()},
         reasons=dict(found.reasons),
         cost={
             **{name: _rounded(value) for name, value in cost.items()},

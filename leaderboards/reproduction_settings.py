@@ -37,6 +37,7 @@ __all__ = [
     "load_preset",
     "load_study",
     "preset_names",
+    "protocol_hash",
 ]
 
 BASE = "base"
@@ -137,8 +138,13 @@ class Preset(_Frozen):
 
     def fingerprint(self) -> str:
         """A hash of the protocol."""
-        text = json.dumps(self.protocol(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return protocol_hash(self.protocol())
+
+
+def protocol_hash(protocol: Mapping[str, Any]) -> str:
+    """The hash by which cells name a protocol."""
+    text = json.dumps(protocol, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _record(kind: type[Record], values: Any, where: str) -> Record:

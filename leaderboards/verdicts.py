@@ -119,6 +119,13 @@ class PartResult:
             return False
         return self.found.mean > 0 if self.part.direction == "above" else self.found.mean < 0
 
+    @property
+    def opposite(self) -> bool:
+        """Whether the whole interval lies on the other side."""
+        if self.found is None or self.found.low is None or self.found.high is None:
+            return False
+        return self.found.high < 0 if self.part.direction == "above" else self.found.low > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -298,7 +305,9 @@ def _verdict(
     if corrected <= alpha:
         reason = "as claimed, the interval excludes 0 after correction"
         return Verdict(one, base, "supported", reason, parts, p, corrected)
-    if not all(part.as_claimed for part in parts):
+    if any(part.opposite for part in parts):
+        reason = "the interval excludes 0 on the other side"
+    elif not all(part.as_claimed for part in parts):
         reason = "the mean lies on the other side of the claim"
     elif p <= alpha:
         reason = "as claimed, but not after the correction for the number of claims"

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from leaderboards.reproduction_cells import Cell, Curve, Key, Manifest, Results, write_json
+from leaderboards.reproduction_command import reproduce_command
 from leaderboards.reproduction_settings import load_preset
 
 MEASURES = (
@@ -158,17 +160,36 @@ SMALL = {
 }
 
 
+def _write_preset(folder: Path, name: str, changes: dict) -> Path:
+    values = {**json.loads(json.dumps(SMALL)), **changes}
+    path = folder / f"{name}.toml"
+    path.write_text("\n".join(_toml(values)) + "\n", encoding="utf-8")
+    return path
+
+
 @pytest.fixture
 def small_preset(tmp_path: Path):
     """A function from changes to the file of a preset that runs in seconds."""
 
     def write(name: str = "small", **changes) -> Path:
-        values = {**json.loads(json.dumps(SMALL)), **changes}
-        path = tmp_path / f"{name}.toml"
-        path.write_text("\n".join(_toml(values)) + "\n", encoding="utf-8")
-        return path
+        return _write_preset(tmp_path, name, changes)
 
     return write
+
+
+@pytest.fixture(scope="session")
+def tiny_reproduction(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A reproduction from npbench-tiny, which answers rightly and wrongly, on few questions."""
+    folder = tmp_path_factory.mktemp("reproduction")
+    training = {**SMALL["training"], "sampling": {"max_tokens": 48}}
+    preset = _write_preset(folder, "small", {"training": training})
+    words = ["--preset", str(preset), "--base", "npbench-tiny", "--methods", "grpo"]
+    result = CliRunner().invoke(
+        reproduce_command, [*words, "--out", str(folder / "out")], standalone_mode=False
+    )
+    if result.exception is not None:
+        raise result.exception
+    return folder / "out"
 
 
 def _toml(values: dict) -> list[str]:

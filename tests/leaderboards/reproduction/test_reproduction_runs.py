@@ -144,8 +144,11 @@ def test_a_collected_folder_is_small_and_gives_the_same_report(reproduce, tmp_pa
     _, out = reproduce("--methods", "grpo")
     kept = tmp_path / "kept"
     found = json.loads(call("--collect", out, kept).stdout)
-    names = ("cells.jsonl", "curves.parquet", "replies.parquet", "study.json")
-    assert sorted(path.name for path in kept.iterdir()) == list(names)
+    names = ["cells.jsonl.gz", "curves.parquet", "replies.parquet", "study.json", "vectors.parquet"]
+    assert sorted(path.name for path in kept.iterdir()) == names
+    again = tmp_path / "once_more"
+    collect(out, again)
+    assert all((kept / name).read_bytes() == (again / name).read_bytes() for name in names)
     assert found["replies_of_seeds"] == [3]
     assert found["bytes"] == sum(path.stat().st_size for path in kept.iterdir())
     call("--report", out)

@@ -1,0 +1,151 @@
+"""The short form of a reproduction: a table for each base and all verdicts, as Markdown."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leaderboards.formats import Sheet, as_markdown
+from leaderboards.reproduction_table import (
+    BASELINE,
+    Row,
+    arm_label,
+    arms_of,
+    protocol_note,
+    seeds_of,
+)
+from leaderboards.seed_statistics import Spread
+from leaderboards.verdicts import Verdict, load_hypotheses
+from npbench.errors import InputError
+
+if TYPE_CHECKING:
+    from leaderboards.reproduction_report import Report
+
+__all__ = ["BEGIN", "END", "brief", "put_brief"]
+
+BEGIN, END = "<!-- reproduction: begin -->", "<!-- reproduction: end -->"
+"""What stands around the short form in a file."""
+
+_MAIN = (
+    ("sr", "SR", 3), ("qr", "QR", 3), ("acc@1", "acc@1", 3), ("acc@4", "acc@4", 3),
+    ("pass@16", "pass@16", 3), ("distinct_feasible", "distinct feasible", 1),
+    ("solution_distance", "solution diversity", 3), ("entropy", "entropy", 3),
+    ("length", "length", 1),
+)  # fmt: skip
+_OTHER = (("qr", "QR", 3), ("pass@16", "pass@16", 3))
+
+
+def brief(report: "Report") -> str:
+    """Tables and verdicts as Markdown: the first split whole, two measures of the others.
+
+    The same report gives the same text.
+    """
+    sheets = [_table(report, base) for base in report.results.manifest.bases]
+    sheets[-1] = replace(sheets[-1], notes=_notes(report))
+    return as_markdown([*sheets, _verdicts(report)])
+
+
+def put_brief(path: Path, report: "Report") -> None:
+    """Puts the short form between its two marks in a file, or into a new file.
+
+    Raises:
+        InputError: If the file exists and lacks the marks, or has them more than once.
+    """
+    text = f"{BEGIN}\n{brief(report)}{END}"
+    if not path.exists():
+        path.write_text(f"{text}\n", encoding="utf-8")
+        return
+    whole = path.read_text(encoding="utf-8")
+    if whole.count(BEGIN) != 1 or whole.count(END) != 1 or whole.index(BEGIN) > whole.index(END):
+        raise InputError(f"{path} must have the lines {BEGIN} and {END} once, in this order")
+    before, _, rest = whole.partition(BEGIN)
+    path.write_text(f"{before}{text}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+def _table(report: "Report", base: str) -> Sheet:
+    """The methods from one base at the end of training."""
+    results = report.results
+    splits = results.splits()
+    last = results.last_step()
+    place = {
+        (r.split, r.arm, r.measure): r for r in report.rows if (r.base, r.step) == (base, last)
+    }
+    columns = [(splits[0], *one) for one in _MAIN]
+    columns += [(split, *one) for split in splits[1:] for one in _OTHER]
+    columns = [
+        one for one in columns if any((split, m) == one[:2] for split, _, m in place)
+    ]
+    names = [name if split == splits[0] else f"{split}: {name}" for split, _, name, _ in columns]
+    rows = []
+    for arm in arms_of(results):
+        found = [place.get((split, arm, measure)) for split, measure, _, _ in columns]
+        cells = [_cell(row, one[3]) for row, one in zip(found, columns, strict=True)]
+        if any(found):
+            rows.append((arm_label(arm), *cells))
+    return Sheet(f"From {base}, {splits[0]}", ("method", *names), tuple(rows))
+
+
+def _notes(report: "Report") -> tuple[str, ...]:
+    """How the table was made, from what code, and how to read it."""
+    manifest = report.results.manifest
+    calls = dict.fromkeys((call.command, (call.commit or "unknown")[:7]) for call in manifest.calls)
+    seeds = seeds_of(report.results)
+    span = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
+    bases = ", ".join(f"{name} {one.fingerprint[:12]}" for name, one in manifest.bases.items())
+    return (
+        *([manifest.marker] if manifest.marker else []),
+        f"n = {len(seeds)} seeds ({span}); mean ± half the width of the 95 % interval (Student's "
+        f"t over seeds); ▲ and ▼: above and below {arm_label(BASELINE)}, paired by seed, the "
+        f"interval excludes 0, not corrected",
+        protocol_note(report.results),
+        f"made by {'; '.join(f'{command} at {commit}' for command, commit in calls)}; weights of "
+        f"the bases: {bases}",
+    )
+
+
+def _cell(row: Row | None, digits: int) -> str:
+    if row is None:
+        return "–"
+    return f"{_spread(row.value, digits)}{_mark(row.difference)}"
+
+
+def _spread(found: Spread, digits: int, *, signed: bool = False) -> str:
+    mean = f"{found.mean:+.{digits}f}" if signed else f"{found.mean:.{digits}f}"
+    return mean if found.high is None else f"{mean} ± {found.high - found.mean:.{digits}f}"
+
+
+def _mark(difference: Spread | None) -> str:
+    """Whether the paired difference to GRPO can be told from 0."""
+    if difference is None or difference.low is None or difference.high is None:
+        return ""
+    return " ▲" if difference.low > 0 else " ▼" if difference.high < 0 else ""
+
+
+def _verdicts(report: "Report") -> Sheet:
+    """A claim a row, a base a column."""
+    bases = list(report.results.manifest.bases)
+    place = {(one.hypothesis.id, one.base): one for one in report.verdicts}
+    rows = [
+        (
+            f"{one.claim} ({one.source})",
+            *(_words(place[one.id, base]) for base in bases),
+        )
+        for one in load_hypotheses().hypotheses
+    ]
+    rule = load_hypotheses().rule
+    notes = (
+        f"stated before the runs; supported: every part's {rule.level:.0%} interval excludes 0 in "
+        f"the claimed direction, after Holm's correction over all {len(rows)} claims of a base; "
+        f"in brackets the parts of a claim, mean ± half the width of the uncorrected interval",
+    )
+    columns = ("claim, with what was published", *(f"from {base}" for base in bases))
+    return Sheet("Claims of the papers", columns, tuple(rows), notes, labels=len(columns))
+
+
+def _words(found: Verdict) -> str:
+    if found.verdict == "not tested":
+        return f"not tested: {found.reason}"
+    parts: Sequence[str] = [
+        f"{one.part.says}: {_spread(one.found, 3, signed=True)}" for one in found.parts if one.found
+    ]
+    return f"{found.verdict}: {found.reason} ({'; '.join(parts)})"
