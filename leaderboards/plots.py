@@ -1,6 +1,7 @@
 """Plots of a reproduction: curves, diversity, acc@k, the SR-QR plane, ablations, reasoning."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -51,9 +52,11 @@ def draw_all(results: Results, folder: Path) -> list[tuple[Picture, bytes]]:
     found: list[tuple[Picture, bytes]] = []
     for base in results.manifest.bases:
         looks = look_of(arms_of(results))
-        for draw in (_learning, _first_steps, _accuracy, _plane, _correlation, _ablations):
-            found += draw(results, base, looks)
-        found += _reasoning(results, base, looks, folder)
+        drawn: list[tuple[Picture, bytes]] = []
+        for draw in (_accuracy, _plane, _learning, _first_steps, _correlation, _ablations):
+            drawn += draw(results, base, looks)
+        drawn += _reasoning(results, base, looks, folder)
+        found += [(replace(picture, base=base), png) for picture, png in drawn]
     return found
 
 

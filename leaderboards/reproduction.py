@@ -9,17 +9,16 @@ from typing import Any
 
 from leaderboards.formats import Sheet
 
-__all__ = ["Finding", "Picture", "Reproduction", "reproduction_page"]
+__all__ = ["VERDICTS", "Finding", "Picture", "Reproduction", "Said", "Section", "reproduction_page"]
 
 VERDICTS = ("supported", "not supported", "not tested")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A hypothesis and what became of it."""
+class Said:
+    """What became of a claim from one base."""
 
-    claim: str
-    source: str
+    base: str
     verdict: str
     """One of ``supported``, ``not supported``, ``not tested``."""
     evidence: str
@@ -28,6 +27,15 @@ class Finding:
         """Checks the verdict."""
         if self.verdict not in VERDICTS:
             raise ValueError(f"a verdict is one of {', '.join(VERDICTS)}, got {self.verdict!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A claim of a paper and what became of it, from each base."""
+
+    claim: str
+    source: str
+    said: tuple[Said, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,20 @@ class Picture:
     alt: str
     """What it shows, for those who do not see it."""
     caption: str
+    base: str = ""
+    """From which the methods of the plot were trained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What was found from one base."""
+
+    title: str
+    table: Sheet
+    """The one to read first."""
+    pictures: tuple[Picture, ...] = ()
+    sheets: tuple[Sheet, ...] = ()
+    """Every measure, for those who look for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +70,10 @@ class Reproduction:
 
     title: str
     summary: str
-    protocol: str
-    sheets: tuple[Sheet, ...]
+    notes: tuple[str, ...]
+    """How it was made and how to read it."""
+    sections: tuple[Section, ...]
     findings: tuple[Finding, ...] = ()
-    pictures: tuple[Picture, ...] = ()
     marker: str = ""
     """Shown above everything, such as ``smoke: not evidence``."""
 
@@ -59,7 +81,7 @@ class Reproduction:
 def reproduction_page(results: Reproduction) -> Mapping[str, Any]:
     """What the template of the page shows.
 
-    Findings that hold and findings that do not stand in one table, in the same size.
+    Claims that hold and claims that do not stand in one table, in the same size.
 
     Args:
         results: The study.
@@ -68,17 +90,9 @@ def reproduction_page(results: Reproduction) -> Mapping[str, Any]:
         "title": results.title,
         "marker": results.marker,
         "summary": results.summary,
-        "protocol": results.protocol,
-        "sheets": results.sheets,
-        "findings": [
-            {
-                "claim": finding.claim,
-                "source": finding.source,
-                "verdict": finding.verdict,
-                "evidence": finding.evidence,
-                "mark": {"supported": "yes", "not supported": "no"}.get(finding.verdict, "open"),
-            }
-            for finding in results.findings
-        ],
-        "pictures": results.pictures,
+        "notes": results.notes,
+        "sections": results.sections,
+        "findings": results.findings,
+        "bases": list(dict.fromkeys(one.base for f in results.findings for one in f.said)),
+        "marks": {"supported": "yes", "not supported": "no", "not tested": "open"},
     }

@@ -21,7 +21,7 @@ from npbench.errors import InputError
 if TYPE_CHECKING:
     from leaderboards.reproduction_report import Report
 
-__all__ = ["BEGIN", "END", "brief", "put_brief"]
+__all__ = ["BEGIN", "END", "brief", "brief_notes", "brief_table", "put_brief"]
 
 BEGIN, END = "<!-- reproduction: begin -->", "<!-- reproduction: end -->"
 """What stands around the short form in a file."""
@@ -40,8 +40,8 @@ def brief(report: "Report") -> str:
 
     The same report gives the same text.
     """
-    sheets = [_table(report, base) for base in report.results.manifest.bases]
-    sheets[-1] = replace(sheets[-1], notes=_notes(report))
+    sheets = [brief_table(report, base) for base in report.results.manifest.bases]
+    sheets[-1] = replace(sheets[-1], notes=brief_notes(report))
     return as_markdown([*sheets, _verdicts(report)])
 
 
@@ -62,8 +62,8 @@ def put_brief(path: Path, report: "Report") -> None:
     path.write_text(f"{before}{text}{rest.partition(END)[2]}", encoding="utf-8")
 
 
-def _table(report: "Report", base: str) -> Sheet:
-    """The methods from one base at the end of training."""
+def brief_table(report: "Report", base: str) -> Sheet:
+    """The methods from one base at the end of training, first split whole; no notes."""
     results = report.results
     splits = results.splits()
     last = results.last_step()
@@ -72,9 +72,7 @@ def _table(report: "Report", base: str) -> Sheet:
     }
     columns = [(splits[0], *one) for one in _MAIN]
     columns += [(split, *one) for split in splits[1:] for one in _OTHER]
-    columns = [
-        one for one in columns if any((split, m) == one[:2] for split, _, m in place)
-    ]
+    columns = [one for one in columns if any((split, m) == one[:2] for split, _, m in place)]
     names = [name if split == splits[0] else f"{split}: {name}" for split, _, name, _ in columns]
     rows = []
     for arm in arms_of(results):
@@ -85,7 +83,7 @@ def _table(report: "Report", base: str) -> Sheet:
     return Sheet(f"From {base}, {splits[0]}", ("method", *names), tuple(rows))
 
 
-def _notes(report: "Report") -> tuple[str, ...]:
+def brief_notes(report: "Report") -> tuple[str, ...]:
     """How the table was made, from what code, and how to read it."""
     manifest = report.results.manifest
     calls = dict.fromkeys((call.command, (call.commit or "unknown")[:7]) for call in manifest.calls)

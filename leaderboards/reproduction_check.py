@@ -111,9 +111,7 @@ def _check_cell(cell: Cell, split: HeldOut, rows: Sequence[Mapping[str, Any]]) -
     _compare(cell, numbers_of(split, questions, values, records), len(questions), where)
 
 
-def _graded(
-    question: Question, split: HeldOut, row: Mapping[str, Any], where: str
-) -> SampleRecord:
+def _graded(question: Question, split: HeldOut, row: Mapping[str, Any], where: str) -> SampleRecord:
     """A stored reply, graded again; the stored verdict must be the same."""
     record = graded(
         question,
@@ -152,8 +150,10 @@ def _compare(cell: Cell, found: Numbers, questions: int, where: str) -> None:
         ("floors.", dict(cell.floors), dict(found.floors)),
         ("", {"questions": float(cell.questions)}, {"questions": float(questions)}),
     ]
-    for task in dict.fromkeys((*cell.tasks, *found.tasks)):
-        groups.append((f"{task}.", cell.tasks.get(task, {}), found.tasks.get(task, {})))
+    groups += [
+        (f"{task}.", cell.tasks.get(task, {}), found.tasks.get(task, {}))
+        for task in dict.fromkeys((*cell.tasks, *found.tasks))
+    ]
     for prefix, stored, fresh in groups:
         for name in dict.fromkeys((*stored, *fresh)):
             if name == _FROM_THE_MODEL:

@@ -146,9 +146,7 @@ def _sorted(table: "pa.Table", names: Sequence[str]) -> "pa.Table":
     return table.sort_by([(name, "ascending") for name in names])
 
 
-def read_replies(
-    folder: Path, keys: Sequence[Key]
-) -> Iterator[tuple[Key, list[dict[str, Any]]]]:
+def read_replies(folder: Path, keys: Sequence[Key]) -> Iterator[tuple[Key, list[dict[str, Any]]]]:
     """The rows of every cell that has replies, of a folder in either form, a cell at a time.
 
     Rows come question by question, the greedy one first, then by their numbers. In a collected

@@ -1,18 +1,19 @@
 """What a reproduction found, written out: table, verdicts and plots, rebuilt from the cells."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from leaderboards.formats import Sheet, as_latex, as_markdown
 from leaderboards.plots import draw_all
-from leaderboards.reproduction import Finding, Picture, Reproduction
+from leaderboards.reproduction import VERDICTS, Finding, Picture, Reproduction, Said, Section
+from leaderboards.reproduction_brief import brief_notes, brief_table
 from leaderboards.reproduction_cells import Results, read_results, write_json
 from leaderboards.reproduction_settings import load_study
 from leaderboards.reproduction_table import (
+    INTERVALS,
     Row,
-    protocol_note,
     rows_csv,
     rows_json,
     seeds_of,
@@ -144,26 +145,50 @@ def read_reproduction(folder: Path) -> Reproduction:
     """
     report = build_report(folder)
     results = report.results
-    counts = dict.fromkeys(("supported", "not supported", "not tested"), 0)
-    for one in report.verdicts:
-        counts[one.verdict] += 1
     titles = [load_study(name).title for name in results.manifest.studies]
     seeds = len(seeds_of(results))
-    bases = ", ".join(results.manifest.bases)
+    counted = [
+        f"From {base} {_counted([v.verdict for v in report.verdicts if v.base == base])}."
+        for base in results.manifest.bases
+    ]
     summary = (
-        f"{'; '.join(titles)}. {seeds} {'seed' if seeds == 1 else 'seeds'} from {bases}. Of "
-        f"{len(report.verdicts)} claims {counts['supported']} are supported, "
-        f"{counts['not supported']} are not, {counts['not tested']} were not tested."
+        f"{'; '.join(titles)}: {seeds} {'seed' if seeds == 1 else 'seeds'} from "
+        f"{' and '.join(results.manifest.bases)}. {' '.join(counted)}"
     )
     return Reproduction(
         title="GRPO, DMPO and MUPO, reproduced",
         summary=summary,
-        protocol=f"{protocol_note(results)}.",
-        sheets=report.sheets,
-        findings=tuple(
-            Finding(one.hypothesis.claim, one.hypothesis.source, one.verdict, one.evidence())
-            for one in report.verdicts
-        ),
-        pictures=tuple(picture for picture, _ in report.pictures),
+        notes=(*brief_notes(report), INTERVALS),
+        sections=tuple(_section(report, base) for base in results.manifest.bases),
+        findings=_findings(report.verdicts),
         marker=results.manifest.marker,
+    )
+
+
+def _section(report: Report, base: str) -> Section:
+    """What was found from a base; notes are the page's."""
+    sheets = table_sheets(report.results, report.rows, bases=[base])
+    return Section(
+        f"From {base}",
+        brief_table(report, base),
+        tuple(picture for picture, _ in report.pictures if picture.base == base),
+        tuple(replace(sheet, notes=()) for sheet in sheets),
+    )
+
+
+def _findings(verdicts: Sequence[Verdict]) -> tuple[Finding, ...]:
+    """Each claim once, with what is said from each base."""
+    said: dict[str, list[Said]] = {}
+    claims = {one.hypothesis.id: one.hypothesis for one in verdicts}
+    for one in verdicts:
+        said.setdefault(one.hypothesis.id, []).append(Said(one.base, one.verdict, one.evidence()))
+    return tuple(Finding(one.claim, one.source, tuple(said[name])) for name, one in claims.items())
+
+
+def _counted(verdicts: Sequence[str]) -> str:
+    """How many claims met which verdict, those that hold and those that do not alike."""
+    numbers = [verdicts.count(name) for name in VERDICTS]
+    return (
+        f"{numbers[0]} of {len(verdicts)} claims are supported, {numbers[1]} are not, "
+        f"{numbers[2]} were not tested"
     )

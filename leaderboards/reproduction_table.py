@@ -12,6 +12,7 @@ from leaderboards.seed_statistics import Spread, over_seeds, paired
 __all__ = [
     "BASELINE",
     "CURVE_KS",
+    "INTERVALS",
     "MEASURES",
     "Measure",
     "Row",
@@ -164,27 +165,30 @@ def protocol_note(results: Results) -> str:
     )
 
 
-_INTERVALS = (
+INTERVALS = (
     "In brackets: 95 % interval, Student's t over seeds; a difference is paired by seed, and only "
     "one whose interval excludes 0 can be told from chance, before any correction for the many"
 )
 
 
-def table_sheets(results: Results, rows: Sequence[Row] | None = None) -> list[Sheet]:
+def table_sheets(
+    results: Results, rows: Sequence[Row] | None = None, *, bases: Sequence[str] | None = None
+) -> list[Sheet]:
     """For each base and split: the values, the differences to GRPO, and pass@k over k.
 
     Args:
         results: What was found.
         rows: Those of :func:`table_rows`, where they are at hand.
+        bases: Only of these.
     """
     rows = list(table_rows(results)) if rows is None else rows
     last = results.last_step()
     place = {(r.base, r.split, r.arm, r.measure): r for r in rows if r.step == last}
     marker = [results.manifest.marker] if results.manifest.marker else []
-    notes = (*marker, protocol_note(results), _INTERVALS)
+    notes = (*marker, protocol_note(results), INTERVALS)
     arms = arms_of(results)
     sheets = []
-    for base in results.manifest.bases:
+    for base in results.manifest.bases if bases is None else bases:
         for split in results.splits():
             here = [m for m in MEASURES if any((base, split, a, m.name) in place for a in arms)]
             if not here:

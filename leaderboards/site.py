@@ -142,7 +142,8 @@ class _Site:
         self._page("published.html", page="published", papers=published_view(load_papers()))
         self._page("gallery.html", page="gallery", cards=[self._card(task) for task in self._tasks])
         if self._reproduction is not None:
-            for picture in self._reproduction.pictures:
+            pictures = [one for part in self._reproduction.sections for one in part.pictures]
+            for picture in pictures:
                 (self._out / "pictures" / Path(picture.name).name).write_bytes(picture.data)
             self._page(
                 "reproduction.html",

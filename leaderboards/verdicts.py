@@ -141,8 +141,8 @@ class Verdict:
     """Holm's."""
 
     def evidence(self) -> str:
-        """Base, numbers and reason in words."""
-        sentences = [f"From {self.base}: {self.reason}"]
+        """Reason and numbers in words."""
+        sentences = [self.reason]
         sentences += [f"{one.part.says}: {_words(one.found)}" for one in self.parts if one.found]
         if self.adjusted is not None:
             sentences.append(f"corrected p = {self.adjusted:.2g}")

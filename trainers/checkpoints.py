@@ -24,7 +24,7 @@ from safetensors import SafetensorError
 from npbench.errors import InputError
 from trainers.adapters import adapter_state, load_adapter
 from trainers.config import Config, as_toml, differing_setting
-from trainers.distributed import check_equal, first_process, processes
+from trainers.distributed import check_equal, first_process, gather_states, processes
 from trainers.learner import Learner, load_learner
 
 __all__ = ["Position", "claim_run", "last_checkpoint", "open_run", "save_checkpoint"]
@@ -136,6 +136,7 @@ def save_checkpoint(
     """
     if processes() > 1:
         check_equal("trained parameters", _sums(learner.parameters()))
+        gather_states(learner.optimizer)
     if metric is not None and (position.best is None or metric > position.best):
         position = replace(position, best=metric, best_step=position.step)
     if not first_process():

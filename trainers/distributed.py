@@ -33,14 +33,17 @@ __all__ = [
     "check_equal",
     "draw_groups",
     "first_process",
+    "gather_states",
     "gathered",
     "is_near",
     "merged",
     "own",
     "process_group",
     "processes",
+    "shared_adamw",
     "sum_gradients",
     "summed",
+    "take_step",
 ]
 
 T = TypeVar("T")
@@ -120,7 +123,7 @@ def _check(config: Config) -> None:
         if os.environ.get(f"ACCELERATE_USE_{name}", "false").lower() == "true":
             raise InputError(
                 f"accelerate must start plain processes (--multi_gpu), got {name}: every process "
-                f"holds the whole model here"
+                f"holds the whole model here, and optimizer.share_states shares out the rest"
             )
     mixed = os.environ.get("ACCELERATE_MIXED_PRECISION", "no")
     if mixed != "no":
@@ -204,6 +207,40 @@ def sum_gradients(parameters: Sequence[nn.Parameter]) -> None:
     with _failures_named():
         for work in [dist.all_reduce(gradient, async_op=True) for gradient in gradients]:
             work.wait()
+
+
+def shared_adamw(groups: Sequence[dict[str, Any]], **options: Any) -> torch.optim.Optimizer:
+    """AdamW whose moments are shared out: each process keeps and updates its parameters' own.
+
+    In one process it is plain AdamW. Parameters and gradients stay whole everywhere, because a
+    process runs the model as often as its own prompts ask, and no process could wait for another
+    within a pass.
+
+    References:
+        Rajbhandari et al., ZeRO (arXiv 1910.02054), section 5.1, stage 1.
+    """
+    if processes() == 1:
+        return torch.optim.AdamW(groups, **options)
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    return ZeroRedundancyOptimizer(list(groups), optimizer_class=torch.optim.AdamW, **options)
+
+
+def take_step(optimizer: torch.optim.Optimizer) -> None:
+    """A step of the optimiser; processes that share its states exchange what they updated."""
+    if processes() == 1:
+        optimizer.step()
+        return
+    with _failures_named():
+        optimizer.step()
+
+
+def gather_states(optimizer: torch.optim.Optimizer) -> None:
+    """Brings states that are shared out to process 0, for a checkpoint as one process writes it."""
+    consolidate = getattr(optimizer, "consolidate_state_dict", None)
+    if consolidate is not None:
+        with _failures_named():
+            consolidate(0)
 
 
 def check_equal(name: str, value: object) -> None:

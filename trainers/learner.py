@@ -9,7 +9,7 @@ from torch import nn
 
 from npbench.errors import InputError
 from trainers.config import Config
-from trainers.distributed import sum_gradients
+from trainers.distributed import shared_adamw, sum_gradients, take_step
 from trainers.loading import load_policy
 from trainers.losses import LogZHead
 from trainers.methods import METHOD_TABLE, Method
@@ -65,7 +65,8 @@ def load_learner(config: Config, source: str) -> Learner:
             log_z = LogZHead(width, dropout=0.0).to(policy.device)
         rate = settings.log_z_learning_rate or options.learning_rate
         groups.append({"params": list(log_z.parameters()), "rate": rate})
-    optimizer = torch.optim.AdamW(
+    adamw = shared_adamw if options.share_states else torch.optim.AdamW
+    optimizer = adamw(
         groups,
         lr=options.learning_rate,
         betas=(options.beta1, options.beta2),
@@ -122,6 +123,6 @@ def apply_gradient(learner: Learner, *, step: int) -> float:
     factor = learning_rate(learner.config, step)
     for group in learner.optimizer.param_groups:
         group["lr"] = group["rate"] * factor
-    learner.optimizer.step()
+    take_step(learner.optimizer)
     learner.optimizer.zero_grad(set_to_none=True)
     return norm

@@ -57,7 +57,7 @@ class Memory:
 
 
 def estimate_memory(
-    config: Config, size: ModelSize, prompt_tokens: int, *, second_model: bool
+    config: Config, size: ModelSize, prompt_tokens: int, *, second_model: bool, processes: int = 1
 ) -> Memory:
     """The memory of a run.
 
@@ -67,16 +67,18 @@ def estimate_memory(
         prompt_tokens: Of the longest prompt, picture tokens included.
         second_model: Whether there is a reference beside the policy, not the policy without its
             adapter.
+        processes: How many train together; they may share out the optimiser's states.
     """
+    sharing = processes if config.optimizer.share_states else 1
     computing = 2 if config.optimizer.precision == "bfloat16" else FLOAT
     if size.adapter:
         # frozen weights are kept in the type that computes, the adapter in float32
         weights = computing * size.parameters
-        trained = 4 * FLOAT * size.adapter
+        trained = 2 * FLOAT * size.adapter + _moments(size.adapter, sharing)
     else:
         # autocast makes a copy of each float32 weight, which the backward pass needs, too
         weights = FLOAT * size.parameters + (2 * size.parameters if computing == 2 else 0)
-        trained = 3 * FLOAT * size.parameters
+        trained = FLOAT * size.parameters + _moments(size.parameters, sharing)
     replies = config.sampling.max_tokens
     row = prompt_tokens + replies
     most = config.prompts_per_step if config.stages else config.group_size
@@ -96,6 +98,11 @@ def estimate_memory(
         activations=computing * tokens * size.width * kept,
         sampling=0 if config.stages else cache * row * _rows_decoded(config),
     )
+
+
+def _moments(parameters: int, sharing: int) -> int:
+    """AdamW's two, of the parameters of one of the processes that share them."""
+    return 2 * FLOAT * -(-parameters // sharing)
 
 
 def _logits(numbers: int, computing: int) -> int:

@@ -170,10 +170,11 @@ def _size(config: Config, model_config: Any) -> "ModelSize":
 
 
 def _memory(config: Config, size: "ModelSize", prompt_tokens: int) -> "Memory":
+    from trainers.distributed import processes
     from trainers.memory import estimate_memory
     from trainers.methods import METHOD_TABLE
 
     referred = METHOD_TABLE[config.method].needs_reference(config.method_settings)
     # the reference of an adapter is the model without it, unless another one is named
     second = referred and not (config.lora.rank and not config.reference)
-    return estimate_memory(config, size, prompt_tokens, second_model=second)
+    return estimate_memory(config, size, prompt_tokens, second_model=second, processes=processes())

@@ -175,6 +175,8 @@ class OptimizerSettings(Frozen):
     shared_prefix: bool = True
     gradient_checkpointing: bool = False
     """Compute each layer twice and keep none of its activations; the gradient is the same."""
+    share_states: bool = False
+    """Of several processes each keeps the moments of its own parameters (ZeRO, stage 1)."""
 
 
 class LoraSettings(Frozen):

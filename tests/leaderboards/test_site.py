@@ -8,7 +8,7 @@ import pytest
 
 from leaderboards.entry import read_entries
 from leaderboards.formats import Sheet
-from leaderboards.reproduction import Finding, Picture, Reproduction
+from leaderboards.reproduction import Finding, Picture, Reproduction, Said, Section
 from leaderboards.site import build_site, shipped_entries
 from npbench.errors import InputError
 
@@ -170,24 +170,37 @@ def test_a_reproduction_has_a_page_only_where_there_is_one(tmp_path, officials):
     study = Reproduction(
         title="GRPO, DMPO, MUPO",
         summary="Three methods, <b>eight</b> seeds.",
-        protocol="k = 4",
-        sheets=(Sheet("Results", ("method", "QR"), (("GRPO", "0.5"),), ("One note",)),),
-        findings=(
-            Finding("diversity collapses", "MUPO Fig. 3", "supported", "0.2 to 0.1"),
-            Finding("K = 3 is best", "MUPO Table 4", "not supported", "no difference"),
-            Finding("length collapses", "DMPO", "not tested", "one length"),
+        notes=("k = 4",),
+        sections=(
+            Section(
+                "From late",
+                Sheet("Results", ("method", "QR"), (("GRPO", "0.5"),), ("One note",)),
+                (Picture("../curves.png", b"png", "Curves fall", "Learning curves"),),
+                (Sheet("Every measure", ("method", "SR"), (("GRPO", "0.7"),)),),
+            ),
         ),
-        pictures=(Picture("../curves.png", b"png", "Curves fall", "Learning curves"),),
+        findings=(
+            Finding("diversity collapses", "MUPO Fig. 3", (Said("late", "supported", "to 0.1"),)),
+            Finding("K = 3 is best", "MUPO Table 4", (Said("late", "not supported", "none"),)),
+            Finding("length collapses", "DMPO", (Said("late", "not tested", "one length"),)),
+        ),
         marker="smoke: not evidence",
     )
     assert build_site(tmp_path, [], officials=officials, reproduction=study, tasks=()) == 4
     page = Page((tmp_path / "reproduction.html").read_text(encoding="utf-8"))
-    for words in ("smoke: not evidence", "<b>eight</b>", "not supported", "not tested", "GRPO"):
+    for words in (
+        "smoke: not evidence",
+        "<b>eight</b>",
+        "not supported",
+        "not tested",
+        "0.5",
+        "0.7",
+    ):
         assert words in page.text
     assert (tmp_path / "pictures" / "curves.png").read_bytes() == b"png"
     assert "reproduction.html" in (tmp_path / "index.html").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="a verdict is one of"):
-        Finding("x", "y", "perhaps", "z")
+        Said("late", "perhaps", "z")
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path, officials):

@@ -123,6 +123,22 @@ def assert_same(one: Path, many: Path) -> None:
     assert distance(*({k: one["exp_avg"] for k, one in state.items()} for state in states)) < 1e-5
 
 
+def assert_states_are_bit_equal(whole: Path, shared: Path) -> None:
+    """Processes that share out the optimiser's states end where those that keep them whole do."""
+    folders = [run / "checkpoints" / "last" for run in (whole, shared)]
+    first, second = (load_file(folder / SAFE) for folder in folders)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    states = [
+        torch.load(folder / "trainer.pt", weights_only=True)["optimizer"] for folder in folders
+    ]
+    assert states[0]["state"].keys() == states[1]["state"].keys()
+    for key, one in states[0]["state"].items():
+        assert all(torch.equal(one[name], states[1]["state"][key][name]) for name in one)
+    assert [g["params"] for g in states[0]["param_groups"]] == [
+        g["params"] for g in states[1]["param_groups"]
+    ]
+
+
 SAFE = "model.safetensors"
 
 
@@ -176,6 +192,9 @@ def test_two_processes_train_as_one_or_write_no_checkpoint(
         for method, changes in CASES.items()
     }
     jobs = [(config, tmp_path / f"{name}-two", None) for name, config in configs.items()]
+    sharing = {**CASES["dmpo"], "optimizer": {"share_states": True}}
+    sharer = make_config(text_model, method="dmpo", steps=2, prompts_per_step=3, **sharing)
+    jobs.append((sharer, tmp_path / "shared", None))
     # at the end a run that is not the same in both
     mixed = [
         make_config(text_model, steps=1, optimizer={"learning_rate": rate}) for rate in (1e-3, 1e-2)
@@ -185,6 +204,8 @@ def test_two_processes_train_as_one_or_write_no_checkpoint(
         assert line.startswith("all processes must have the same trained parameters: process ")
         assert "\n" not in line
     assert not list((tmp_path / "mixed" / "checkpoints").iterdir())
+    shared = tmp_path / "shared"
+    assert_states_are_bit_equal(tmp_path / "dmpo-two", shared)
     for name, config in configs.items():
         train(config, tmp_path / f"{name}-one")
         assert_same(tmp_path / f"{name}-one", tmp_path / f"{name}-two")
@@ -203,6 +224,7 @@ def test_a_run_goes_on_with_another_number_of_processes(
         evaluate_every=2,
         evaluation={"questions": 2, "samples": 2},
         data={"modality": "both"},
+        optimizer={"share_states": True},
     )
     whole, to_one, to_two = (tmp_path / name for name in ("whole", "to-one", "to-two"))
     train(config, whole)

@@ -47,6 +47,18 @@ def test_full_training_in_float32() -> None:
     assert found.total == 4_000_000 + 12_000_000 + 4_000_000 + 1_280_000 + 2_949_120
 
 
+def test_processes_that_share_the_moments_keep_weights_and_gradients_whole() -> None:
+    config = config_of(optimizer={"share_states": True})
+    found = [
+        estimate_memory(config, ModelSize(**SIZE), 100, second_model=False, processes=count)
+        for count in (1, 4)
+    ]
+    assert [one.trained for one in found] == [12_000_000, 4_000_000 + 8_000_000 // 4]
+    assert [one.weights for one in found] == [4_000_000, 4_000_000]
+    whole = estimate_memory(config_of(), ModelSize(**SIZE), 100, second_model=False, processes=4)
+    assert whole.trained == 12_000_000
+
+
 def test_an_adapter_in_bfloat16_has_the_only_gradients_and_moments() -> None:
     config = config_of(optimizer={"precision": "bfloat16"}, lora={"rank": 4})
     found = estimate_memory(config, ModelSize(**SIZE, adapter=10_000), 100, second_model=False)

@@ -133,10 +133,10 @@ def test_a_part_is_the_weighted_sum_of_its_terms(made_up):
     assert part_values(results, "late", "in-domain", collapse)[103] == pytest.approx(expected)
 
 
-def test_evidence_says_base_numbers_and_seeds(made_up):
+def test_evidence_says_reason_numbers_and_seeds(made_up):
     one = verdicts_of(made_up(as_the_papers_say, arms=ALL_ARMS))["dmpo-raises-both"]
     text = one.evidence()
-    assert text.startswith("From late: ")
+    assert text.startswith("as claimed, the interval excludes 0")
     assert text.count("8 seeds") == 2
     spread = over_seeds(list(part_values_of(made_up, one).values()))
     assert f"{spread.mean:+.3f} [{spread.low:+.3f}, {spread.high:+.3f}]" in text

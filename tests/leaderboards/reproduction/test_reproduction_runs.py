@@ -174,9 +174,11 @@ def test_the_site_gets_table_verdicts_and_pictures(reproduce) -> None:
     page = read_reproduction(out)
     assert isinstance(page, Reproduction)
     assert page.marker == "test: not evidence"
-    assert {one.verdict for one in page.findings} == {"not tested"}
-    assert len(page.sheets) == 6
-    assert page.pictures
+    assert {said.verdict for one in page.findings for said in one.said} == {"not tested"}
+    (section,) = page.sections
+    assert section.title == "From blank"
+    assert len(section.sheets) == 6
+    assert section.pictures
     assert "1 seed from blank" in page.summary
 
 
