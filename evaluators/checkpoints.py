@@ -4,16 +4,19 @@ import hashlib
 import json
 import struct
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from evaluators.models import shipped_model
+from evaluators.models import SHIPPED, shipped_model
 from npbench.errors import InputError
 
 __all__ = ["Checkpoint", "check_adapter", "find_checkpoint"]
 
 _MAX_HEADER = 100 << 20
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model")
+_HUB_SECONDS = 10
+"""For the Hub to say whether it has a model; a download would try for most of a minute."""
 _HUB_FILES = ("*.json", "*.jinja", "*.safetensors", "*.model", "*.txt")
 
 
@@ -91,19 +94,36 @@ def _from_hub(name: str) -> Path:
     if looks_like_path:
         raise InputError(f"model {name!r}: there is no such folder")
     try:
-        from huggingface_hub import snapshot_download
+        from huggingface_hub import HfApi, snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError
     except ImportError:
         raise InputError(
             f"there is no folder {name}; to take it from the Hub: pip install 'npbench[train]'"
         ) from None
+    answers = True
     try:
-        return Path(snapshot_download(name, allow_patterns=list(_HUB_FILES)))
+        HfApi().model_info(name, timeout=_HUB_SECONDS)
+    except (HfHubHTTPError, HFValidationError):
+        pass  # an answer, if not the one that was hoped for: the download says it in its words
+    except Exception:  # noqa: BLE001 -- each transport has errors of its own
+        answers = False
+    try:
+        found = snapshot_download(
+            name, allow_patterns=list(_HUB_FILES), local_files_only=not answers
+        )
+        return Path(found)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0][:200] if str(error).strip() else ""
+        reason = first if answers else "it does not answer, and the model is not in its cache"
         raise InputError(
-            f"model {name!r} is no folder and cannot be had from the Hub: {first}"
+            f"model {name!r} is no folder and cannot be had from the Hub: {reason}{_meant(name)}"
         ) from None
+
+
+def _meant(name: str) -> str:
+    """A hint at a model of ours whose name is nearly this one."""
+    close = get_close_matches(name.lower(), SHIPPED, n=1, cutoff=0.7)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _config(folder: Path) -> dict[str, Any]:

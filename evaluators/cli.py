@@ -16,6 +16,7 @@ from evaluators.models import DEFAULT_MODEL
 from evaluators.verdicts import AnswerType
 from npbench.console import echo_cases, progress_bar
 from npbench.errors import InputError, unknown_name
+from npbench.launch import must_be_alone
 
 if TYPE_CHECKING:
     from evaluators.backends import BackendOptions
@@ -178,6 +179,7 @@ def eval_command(ctx: click.Context, /, **given: Any) -> int | None:
     Each question gets a greedy reply and k sampled ones. Every finished sample is on disk at
     once: run the command again, or give --resume RUN, and only the rest is made.
     """
+    must_be_alone("npbench eval", "--engine ray asks several replicas")
     resume = given.pop("resume")
     if resume is not None:
         with eval_command.make_context("eval", _words_of(resume), parent=ctx.parent) as again:

@@ -175,14 +175,20 @@ def pack_command(
 @leaderboard_command.command("build", short_help="Write the static site.")
 @click.argument("out", type=_FOLDER)
 @click.option("--entries", type=_FOLDER, help="A folder of entries; default: those that ship.")
-@click.option("--results", type=_FOLDER, help="A reproduction to show on a page of its own.")
+@click.option(
+    "--results",
+    type=_FOLDER,
+    help="A reproduction to show; default: the one that ships, where --entries is not given.",
+)
 @click.pass_obj
 def build(officials: "Officials", out: Path, entries: Path | None, results: Path | None) -> None:
     """Write the site into the folder OUT: static pages that need no network."""
     from leaderboards.entry import read_entries
-    from leaderboards.site import build_site, shipped_entries
+    from leaderboards.site import build_site, shipped_entries, shipped_results
 
     found = read_entries(entries) if entries is not None else shipped_entries()
+    if results is None and entries is None:
+        results = shipped_results()
     study = None
     if results is not None:
         from leaderboards.reproduction_report import read_reproduction

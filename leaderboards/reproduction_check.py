@@ -1,7 +1,7 @@
 """Checks a reproduction: every kept reply is graded again, and the cells must follow from them."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,12 @@ class Checked:
     replies: int
 
 
-def check(folder: Path, progress: Callable[[int, int], None] = lambda done, all_: None) -> Checked:
+def check(
+    folder: Path,
+    progress: Callable[[int, int], None] = lambda done, all_: None,
+    *,
+    seeds: Collection[int] | None = None,
+) -> Checked:
     """Grades every kept reply of a reproduction again and compares the cells with what follows.
 
     The questions are made anew from the protocol. Each cell must have the greedy reply and all
@@ -48,6 +53,7 @@ def check(folder: Path, progress: Callable[[int, int], None] = lambda done, all_
     Args:
         folder: Of a reproduction, collected or not.
         progress: Called with (cells done, cells in all).
+        seeds: Only cells of these; all where None.
 
     Raises:
         InputError: If anything is missing, foreign, doubled, or does not follow.
@@ -58,11 +64,14 @@ def check(folder: Path, progress: Callable[[int, int], None] = lambda done, all_
         raise InputError(f"{folder}: the protocol's hash is not that of its settings")
     splits = {one["name"]: HeldOut.model_validate(one) for one in protocol["evaluation"]["splits"]}
     left_out = set(results.manifest.collected.get("replies_left_out_of_seeds", ()))
-    expected = [key for key in results.cells if key.seed not in left_out]
+    chosen = {key for key in results.cells if seeds is None or key.seed in seeds}
+    expected = [key for key in results.cells if key in chosen and key.seed not in left_out]
     seen: set[Key] = set()
     replies = 0
     for key, rows in read_replies(folder, expected):
         cell = results.cells.get(key)
+        if cell is not None and key not in chosen:
+            continue
         if cell is None or key.seed in left_out:
             raise InputError(f"{_name(key)}: replies without a cell")
         _check_cell(cell, splits[key.split], rows)
@@ -72,7 +81,7 @@ def check(folder: Path, progress: Callable[[int, int], None] = lambda done, all_
     for key in expected:
         if key not in seen:
             raise InputError(f"{_name(key)}: a cell without its replies")
-    return Checked(len(seen), len(results.cells) - len(seen), replies)
+    return Checked(len(seen), len(chosen) - len(seen), replies)
 
 
 def _name(key: Key) -> str:

@@ -13,6 +13,7 @@ import click
 
 from npbench.console import print_table, progress_bar
 from npbench.errors import InputError
+from npbench.launch import must_be_alone
 
 if TYPE_CHECKING:
     from leaderboards.reproduction_report import Report
@@ -93,6 +94,7 @@ def reproduce_command(
         if dry_run:
             _print_plan(units)
             return
+        must_be_alone("npbench reproduce", "--jobs trains several runs at once")
         _run(units, manifest, out, jobs=jobs, command=words)
 
 

@@ -32,7 +32,7 @@ from npbench.tasks import TASKS
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["build_site", "shipped_entries"]
+__all__ = ["build_site", "shipped_entries", "shipped_results"]
 
 _GALLERY_LEVEL = "l1"
 _GALLERY_SEED = 20261130
@@ -45,6 +45,12 @@ def shipped_entries() -> list[EntryFile]:
     """The entries that ship with the package."""
     folder = Path(str(files("leaderboards").joinpath("entries")))
     return read_entries(folder) if folder.is_dir() else []
+
+
+def shipped_results() -> Path | None:
+    """The reproduction that ships with the package."""
+    folder = Path(str(files("leaderboards").joinpath("results", "cpu")))
+    return folder if folder.is_dir() else None
 
 
 def build_site(

@@ -212,11 +212,10 @@ def _sweep(name: str, changes: tuple[str, ...], out: Path | None, *, dry_run: bo
         raise InputError("a sweep needs --out FOLDER")
     if not dry_run and not runs[0].config.model:
         raise InputError(f"sweep {name} names no model: add --set model=FOLDER_OR_NAME")
-    from trainers.distributed import processes
+    from npbench.launch import must_be_alone
     from trainers.sweep_runs import read_progress, result_rows, results, train_sweep
 
-    if processes() > 1:
-        raise InputError(f"a sweep must run in 1 process, got {processes()}: train its runs apart")
+    must_be_alone("a sweep", "train its runs apart")
     if dry_run:
         from trainers.plan import make_plan
 

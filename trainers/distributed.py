@@ -20,6 +20,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from npbench.errors import InputError
+from npbench.launch import environment_number, processes
 from trainers.config import Config
 from trainers.data import Question
 from trainers.encoding import Prompt
@@ -52,26 +53,9 @@ PATIENCE = timedelta(hours=2)
 """How long a process waits for the others: an evaluation or a checkpoint may be long."""
 
 
-def _number(name: str, default: int) -> int:
-    """An integer of the environment.
-
-    Raises:
-        InputError: If it is no number.
-    """
-    text = os.environ.get(name) or str(default)
-    if not text.isdecimal():
-        raise InputError(f"the environment variable {name} must be a whole number, got {text!r}")
-    return int(text)
-
-
-def processes() -> int:
-    """How many processes train together."""
-    return max(_number("WORLD_SIZE", 1), 1)
-
-
 def _rank() -> int:
     """Which of them this one is."""
-    return _number("RANK", 0) if processes() > 1 else 0
+    return environment_number("RANK", 0) if processes() > 1 else 0
 
 
 def first_process() -> bool:
@@ -91,7 +75,7 @@ def process_group(config: Config) -> Iterator[None]:
     if processes() == 1 or dist.is_initialized():
         yield
         return
-    local = _number("LOCAL_RANK", _rank())
+    local = environment_number("LOCAL_RANK", _rank())
     for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
         if name not in os.environ:
             raise InputError(

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
-__all__ = ["DEFAULT_MODEL", "shipped_model"]
+__all__ = ["DEFAULT_MODEL", "SHIPPED", "shipped_model"]
 
 DEFAULT_MODEL = "npbench-tiny"
 
 _FOLDERS = {DEFAULT_MODEL: "npbench_tiny"}
+
+SHIPPED = tuple(_FOLDERS)
 
 
 def shipped_model(name: str) -> Path | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from evaluators.benchmark import get_benchmark
+from evaluators.checkpoints import find_checkpoint
 from evaluators.sessions import choose
 from npbench.errors import InputError
 
@@ -170,6 +171,37 @@ def test_a_model_that_the_hub_cannot_give_exits_with_2_and_one_line(start, split
     assert process.returncode == 2
     (line,) = errors.splitlines()
     assert line.startswith("npbench: model 'nobody/absent' is no folder and cannot be had from")
+
+
+def test_several_processes_of_a_launcher_are_refused(split, npbench, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    command = ["eval", "--data", split, "--backend", "policy", "--model", "greedy", "--out"]
+    with pytest.raises(InputError, match="npbench eval must run in 1 process, got 4: --engine ray"):
+        npbench(*command, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_hub_that_does_not_answer_is_asked_once_and_a_typo_of_ours_is_named(
+    tmp_path, monkeypatch
+):
+    pytest.importorskip("huggingface_hub")
+    from huggingface_hub import HfApi
+
+    asked = []
+
+    def unreachable(self, name, **options):
+        asked.append((name, options["timeout"]))
+        raise RuntimeError("no route")
+
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(HfApi, "model_info", unreachable)
+    with pytest.raises(InputError) as caught:
+        find_checkpoint("npbench-tinny")
+    assert asked == [("npbench-tinny", 10)]
+    assert str(caught.value) == (
+        "model 'npbench-tinny' is no folder and cannot be had from the Hub: it does not answer, "
+        "and the model is not in its cache; did you mean 'npbench-tiny'?"
+    )
 
 
 def test_folders_that_hold_something_else_are_left_alone(split, npbench, tmp_path):

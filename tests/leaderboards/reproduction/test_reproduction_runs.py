@@ -182,6 +182,12 @@ def test_the_site_gets_table_verdicts_and_pictures(reproduce) -> None:
     assert "1 seed from blank" in page.summary
 
 
+def test_several_processes_of_a_launcher_are_refused(reproduce, monkeypatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match="npbench reproduce must run in 1 process, got 2: --jobs"):
+        reproduce("--methods", "grpo")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
