@@ -163,6 +163,11 @@ def _from_command_line(ctx: click.Context) -> str:
     help="A running Ray cluster, auto or HOST:PORT; default: a Ray of this machine's own.",
 )
 @click.option(
+    "--worker-seconds",
+    type=float,
+    help="With ray: replace a worker that takes longer over a batch; default: 3600.",
+)
+@click.option(
     "--max-failed",
     type=float,
     default=0.05,
@@ -285,6 +290,7 @@ def _backend(given: dict[str, Any], options: "BackendOptions") -> "AbstractConte
     """Where replies come from, for as long as the context lasts."""
     if given["engine"] == "ray":
         from evaluators.ray_backend import ray_backend
+        from npbench.ray_pool import PATIENCE
 
         return ray_backend(
             given["backend"],
@@ -292,12 +298,13 @@ def _backend(given: dict[str, Any], options: "BackendOptions") -> "AbstractConte
             workers=given["workers"],
             address=given["address"],
             notify=partial(click.echo, err=True),
+            patience=PATIENCE if given["worker_seconds"] is None else given["worker_seconds"],
         )
     if given["engine"] != "local":
         raise unknown_name("engine", given["engine"], ("local", "ray"))
-    for name in ("workers", "address"):
+    for name in ("workers", "address", "worker_seconds"):
         if given[name] is not None:
-            raise InputError(f"--{name} goes with --engine ray")
+            raise InputError(f"--{name.replace('_', '-')} goes with --engine ray")
     from evaluators.backends import make_backend
 
     return nullcontext(make_backend(given["backend"], options))

@@ -14,7 +14,7 @@ from typing import Any
 from evaluators.backends import BackendOptions, make_backend
 from evaluators.backends.base import Backend, Completion, ModelInfo, Reply, Request
 from npbench.errors import InputError
-from npbench.ray_pool import RayPool, WorkerError, check_workers, ray_session
+from npbench.ray_pool import PATIENCE, RayPool, WorkerError, check_workers, ray_session
 
 __all__ = ["Answers", "RayBackend", "Replica", "ray_backend"]
 
@@ -141,6 +141,7 @@ def ray_backend(
     address: str | None = None,
     notify: Callable[[str], None] | None = None,
     replica: Callable[[str, BackendOptions], Any] = Replica,
+    patience: float = PATIENCE,
 ) -> Iterator[RayBackend]:
     """A backend in every worker of a Ray cluster, for as long as the context lasts.
 
@@ -151,6 +152,7 @@ def ray_backend(
         address: ``auto`` or HOST:PORT of a running cluster; None starts Ray on this machine.
         notify: Told of each worker that dies.
         replica: What holds a backend in a worker.
+        patience: Seconds that a batch may take before its worker is replaced.
 
     Raises:
         InputError: If the workers are fewer than the base urls, or Ray cannot be had; later, if a
@@ -167,7 +169,9 @@ def ray_backend(
     with ray_session(address, workers=count) as ray:
         num_gpus = _num_gpus(name, options) if ray.cluster_resources().get("GPU") else 0
         makers = [partial(replica, name, one) for one in told]
-        with RayPool[Batch, Answers](makers, num_gpus=num_gpus, notify=notify) as pool:
+        with RayPool[Batch, Answers](
+            makers, num_gpus=num_gpus, notify=notify, patience=patience
+        ) as pool:
             yield RayBackend(name, pool, batch_samples=_batch_samples(name, options))
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from npbench.building import ChunkSource, chunk_positions, libraries, make_chunk
-from npbench.ray_pool import RayPool, WorkerError, check_workers, ray_session
+from npbench.ray_pool import PATIENCE, RayPool, WorkerError, check_workers, ray_session
 from npbench.splits import Request
 
 __all__ = ["ChunkMaker", "ray_chunks"]
@@ -35,6 +35,7 @@ def ray_chunks(
     address: str | None = None,
     notify: Callable[[str], None] | None = None,
     maker: Callable[[Request], Any] = ChunkMaker,
+    patience: float = PATIENCE,
 ) -> ChunkSource:
     """Chunks from ``workers`` processes on Ray, which starts with the first chunk that is missing.
 
@@ -43,6 +44,7 @@ def ray_chunks(
         address: ``auto`` or HOST:PORT of a running cluster; None starts Ray on this machine.
         notify: Told of each worker that dies.
         maker: What makes the chunks in a worker.
+        patience: Seconds that a chunk may take before its worker is replaced.
 
     Raises:
         InputError: If the number of workers is wrong; later, if Ray is not there, if machines
@@ -59,7 +61,7 @@ def ray_chunks(
         makers = [partial(maker, request)] * workers
         with (
             ray_session(address, workers=workers),
-            RayPool[int, Any](makers, stated=libraries(), notify=notify) as pool,
+            RayPool[int, Any](makers, stated=libraries(), notify=notify, patience=patience) as pool,
         ):
             for made in pool.map(chain([first], missing), ordered=False):
                 yield _checked(request, made)

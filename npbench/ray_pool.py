@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +21,15 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from npbench.errors import InputError
 
-__all__ = ["MAX_DEATHS", "RayPool", "Worker", "WorkerError", "check_workers", "ray_session"]
+__all__ = [
+    "MAX_DEATHS",
+    "PATIENCE",
+    "RayPool",
+    "Worker",
+    "WorkerError",
+    "check_workers",
+    "ray_session",
+]
 
 MAX_DEATHS = 3
 """Deaths of workers over one piece of work, or of one worker in a row, that end a run."""
@@ -28,6 +37,8 @@ AHEAD = 8
 """Pieces a worker that may be finished before an earlier one is."""
 START_SECONDS = 600.0
 """How long a run without any worker waits for the cluster to start one."""
+PATIENCE = 3600.0
+"""Seconds that a worker may take over a piece of work, or to open, before it counts as dead."""
 STORE_BYTES = 100_000_000
 """Ray's shared memory, where it is started here; what does not fit goes to the disk."""
 
@@ -88,6 +99,8 @@ class _Seat:
     step: str = "where"
     """What it was last asked: ``where``, ``open`` or ``work``."""
     piece: _Piece | None = None
+    deadline: float | None = None
+    """When its answer is due, on the monotonic clock; None while the cluster has no room for it."""
     deaths: int = 0
     """In a row, without a piece finished between them."""
     pid: int | None = None
@@ -107,6 +120,7 @@ class RayPool(Generic[WorkT, ResultT]):
         num_gpus: float = 0,
         stated: Mapping[str, Any] | None = None,
         notify: Callable[[str], None] | None = None,
+        patience: float = PATIENCE,
     ) -> None:
         """Ask a connected Ray for the workers.
 
@@ -115,7 +129,15 @@ class RayPool(Generic[WorkT, ResultT]):
             num_gpus: GPUs that each worker has for itself.
             stated: What every worker must state; None takes it from the first one.
             notify: Told of each death in one line.
+            patience: Seconds that a worker may take over a piece of work; who takes longer is
+                ended and replaced like one that died.
+
+        Raises:
+            InputError: If the patience is not positive.
         """
+        if not patience > 0:
+            raise InputError(f"a worker's seconds must be positive, got {patience:g}")
+        self._patience = patience
         self._ray = _library()
         self._makers = makers
         self._num_gpus = num_gpus
@@ -205,13 +227,18 @@ class RayPool(Generic[WorkT, ResultT]):
 
     def _ask(self, seat: _Seat, step: str, *arguments: Any) -> None:
         seat.step = step
+        seat.deadline = None if step == "where" else time.monotonic() + self._patience
         self._waiting[getattr(seat.actor, step).remote(*arguments)] = seat
 
     def _step(self) -> None:
         """Wait for one answer of a worker, and go on with what it says."""
+        due = [seat.deadline for seat in self._waiting.values() if seat.deadline is not None]
         alive = any(seat.pid is not None for seat in self._seats)
-        limit = None if alive else START_SECONDS
+        limit = max(0.0, min(due) - time.monotonic()) if due else None if alive else START_SECONDS
         ready, _ = self._ray.wait(list(self._waiting), num_returns=1, timeout=limit)
+        if not ready and due:
+            self._end_overdue()
+            return
         if not ready:
             raise WorkerError(
                 f"no worker started in {START_SECONDS:g} s: each needs 1 CPU and "
@@ -237,6 +264,14 @@ class RayPool(Generic[WorkT, ResultT]):
             self._finished[seat.piece.number] = answer
             seat.piece, seat.deaths = None, 0
         self._idle.append(seat)
+
+    def _end_overdue(self) -> None:
+        """Bury the workers whose answers are overdue; what they may still send is not looked at."""
+        now = time.monotonic()
+        for answer, seat in list(self._waiting.items()):
+            if seat.deadline is not None and seat.deadline <= now:
+                del self._waiting[answer]
+                self._bury(seat, f"no answer in {self._patience:g} s")
 
     def _compare(self, seat: _Seat, stated: dict[str, Any]) -> None:
         """Refuse a worker that would give other results than the rest."""

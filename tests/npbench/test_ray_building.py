@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,44 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost_or_doubled(
     assert seen[-1] == (140, 140)
     assert len(seen) == 1 + 5
     assert digest_of(tmp_path / "b") == digest_of(built)
+
+
+def test_a_worker_that_hangs_is_replaced_and_nothing_is_lost_or_doubled(
+    ray, built, request_of_five_chunks, tmp_path
+):
+    class Hanging(ChunkMaker):
+        def __call__(self, chunk):
+            mark = tmp_path / "hung"
+            if chunk == 1 and not mark.exists():
+                mark.touch()
+                time.sleep(3600)
+            return super().__call__(chunk)
+
+    told = []
+    elsewhere = ray_chunks(workers=2, notify=told.append, maker=Hanging, patience=30)
+    build_split(request_of_five_chunks, tmp_path / "b", elsewhere=elsewhere)
+    assert len(told) == 1
+    assert told[0].endswith("died and is replaced: no answer in 30 s")
+    assert digest_of(tmp_path / "b") == digest_of(built)
+
+
+def test_work_over_which_every_worker_hangs_ends_the_build_in_one_line(
+    ray, request_of_five_chunks, tmp_path
+):
+    class Stuck(ChunkMaker):
+        def __call__(self, chunk):
+            time.sleep(3600)
+
+    with pytest.raises(WorkerError, match=r"^3 workers died .* no answer in 2 s; what was"):
+        build_split(
+            request_of_five_chunks,
+            tmp_path / "b",
+            elsewhere=ray_chunks(workers=1, maker=Stuck, patience=2),
+        )
+    with pytest.raises(InputError, match="seconds must be positive, got 0"):
+        build_split(
+            request_of_five_chunks, tmp_path / "c", elsewhere=ray_chunks(workers=1, patience=0)
+        )
 
 
 def test_work_that_kills_three_workers_ends_the_build_and_one_process_can_finish_it(
