@@ -65,6 +65,12 @@ class Browser:
         """What a script in the page returns."""
         return self.driver.execute_script(script, *arguments)
 
+    def wait(self, script, seconds=20):
+        """Waits until a script in the page returns something true."""
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        WebDriverWait(self.driver, seconds).until(lambda driver: driver.execute_script(script))
+
     def type(self, *keys):
         """Keys pressed where the focus is."""
         from selenium.webdriver import ActionChains

@@ -8,7 +8,8 @@ from click.testing import CliRunner
 from evaluators.cli import eval_command
 from leaderboards.cli import leaderboard_command
 from leaderboards.entry import read_entries
-from leaderboards.site import build_site
+from leaderboards.reproduction_report import read_reproduction
+from leaderboards.site import build_site, shipped_results
 from npbench.building import build_split
 from npbench.splits import Request
 from npbench.storage import open_split
@@ -63,7 +64,13 @@ def site(tmp_path_factory):
         words = ("add", folder / name, "--to", folder / "entries", "--split", split)
         call(leaderboard_command, *words, "--name", shown, obj=officials)
     entries = read_entries(folder / "entries")
-    build_site(folder / "out", entries, officials=officials, tasks=("tsp", "knapsack"))
+    build_site(
+        folder / "out",
+        entries,
+        officials=officials,
+        reproduction=read_reproduction(shipped_results()),
+        tasks=("tsp", "knapsack"),
+    )
     return folder / "out"
 
 
@@ -176,6 +183,27 @@ def test_no_page_is_wider_than_the_screen(browser, site, width, dark):
         browser.open(page, width=width, dark=dark)
         room = browser.run("return [document.documentElement.scrollWidth, window.innerWidth]")
         assert room[0] <= room[1] == width, page.name
+
+
+def test_the_reproduction_shows_claims_plots_and_on_demand_every_measure(browser, site):
+    from selenium.webdriver.common.keys import Keys
+
+    study = read_reproduction(shipped_results())
+    browser.open(site / "index.html")
+    browser.one("nav a[href='reproduction.html']").click()
+    assert browser.one("h1").text == study.title
+    said = [one.verdict for finding in study.findings for one in finding.said]
+    assert [badge.text for badge in browser.all(".claims .badge")] == said
+    pictures = [picture for part in study.sections for picture in part.pictures]
+    browser.run("for (const i of document.images) i.loading = 'eager'")
+    browser.wait("return [...document.images].every(i => i.complete && i.naturalWidth > 0)")
+    assert [e.get_attribute("alt") for e in browser.all(".plot img")] == [p.alt for p in pictures]
+    tables = len(browser.all("table"))
+    summary = browser.all("summary")[0]
+    browser.run("arguments[0].focus()", summary)
+    browser.type(Keys.ENTER)
+    assert len(browser.all("table")) == tables + len(study.sections[0].sheets)
+    clean(browser)
 
 
 def test_every_control_is_reached_by_the_keyboard(index):
