@@ -24,8 +24,9 @@ from safetensors import SafetensorError
 from npbench.errors import InputError
 from trainers.adapters import adapter_state, load_adapter
 from trainers.config import Config, as_toml, differing_setting
-from trainers.distributed import check_equal, first_process, gather_states, processes
+from trainers.distributed import check_equal, first_process, processes
 from trainers.learner import Learner, load_learner
+from trainers.shared_adamw import whole_state
 
 __all__ = ["Position", "claim_run", "last_checkpoint", "open_run", "save_checkpoint"]
 
@@ -136,7 +137,7 @@ def save_checkpoint(
     """
     if processes() > 1:
         check_equal("trained parameters", _sums(learner.parameters()))
-        gather_states(learner.optimizer)
+    optimizer = whole_state(learner.optimizer)
     if metric is not None and (position.best is None or metric > position.best):
         position = replace(position, best=metric, best_step=position.step)
     if not first_process():
@@ -148,7 +149,7 @@ def save_checkpoint(
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         learner.policy.save(part)
-        _save_state(learner, part, position)
+        _save_state(learner, optimizer, part, position)
         for path in [*part.iterdir(), part]:
             _to_disk(path)
         if target.exists():
@@ -191,10 +192,12 @@ def _remove_old(run: Path, config: Config, position: Position) -> None:
             shutil.rmtree(path)
 
 
-def _save_state(learner: Learner, folder: Path, position: Position) -> None:
+def _save_state(
+    learner: Learner, optimizer: dict[str, Any], folder: Path, position: Position
+) -> None:
     """All but the model, which is there already; ``trainer.json`` is the mark of completion."""
     state: dict[str, Any] = {
-        "optimizer": learner.optimizer.state_dict(),
+        "optimizer": optimizer,
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }

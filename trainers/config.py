@@ -297,8 +297,11 @@ def _value(value: Any) -> str:
     return json.dumps(value)
 
 
-_LATER = {"rollouts": RolloutSettings().model_dump(mode="json")}
-"""Sections that runs of earlier versions lack: they had what is the default now."""
+_LATER: dict[str, dict[str, Any]] = {
+    "rollouts": RolloutSettings().model_dump(mode="json"),
+    "optimizer": {"share_states": False},
+}
+"""Settings that runs of earlier versions lack: they had what is the default now."""
 
 
 def differing_setting(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
@@ -308,11 +311,15 @@ def differing_setting(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | N
         >>> differing_setting({"a": {"b": 1}}, {"a": {"b": 2}})
         'a.b is 1 in the run and 2 now'
     """
-    old = {**{key: value for key, value in _LATER.items() if key in new}, **old}
+    later = {key: {**_LATER[key], **old.get(key, {})} for key in _LATER if key in new}
+    return _first_difference({**old, **later}, new)
+
+
+def _first_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     for key in [*old, *(key for key in new if key not in old)]:
         before, after = old.get(key), new.get(key)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            inner = differing_setting(before, after)
+            inner = _first_difference(before, after)
             if inner:
                 return f"{key}.{inner}"
         elif before != after:

@@ -33,18 +33,17 @@ __all__ = [
     "SharedBackend",
     "check_equal",
     "draw_groups",
+    "failures_named",
     "first_process",
-    "gather_states",
     "gathered",
     "is_near",
     "merged",
     "own",
     "process_group",
     "processes",
-    "shared_adamw",
+    "rank",
     "sum_gradients",
     "summed",
-    "take_step",
 ]
 
 T = TypeVar("T")
@@ -53,14 +52,14 @@ PATIENCE = timedelta(hours=2)
 """How long a process waits for the others: an evaluation or a checkpoint may be long."""
 
 
-def _rank() -> int:
+def rank() -> int:
     """Which of them this one is."""
     return environment_number("RANK", 0) if processes() > 1 else 0
 
 
 def first_process() -> bool:
     """Whether this one writes logs, checkpoints and the terminal."""
-    return _rank() == 0
+    return rank() == 0
 
 
 @contextmanager
@@ -75,7 +74,7 @@ def process_group(config: Config) -> Iterator[None]:
     if processes() == 1 or dist.is_initialized():
         yield
         return
-    local = environment_number("LOCAL_RANK", _rank())
+    local = environment_number("LOCAL_RANK", rank())
     for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
         if name not in os.environ:
             raise InputError(
@@ -90,7 +89,7 @@ def process_group(config: Config) -> Iterator[None]:
                 f"a machine with {there} GPUs takes {there} processes, got {local + 1}"
             )
         torch.cuda.set_device(local)
-    with _failures_named():
+    with failures_named():
         dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=PATIENCE)
     yield
     dist.destroy_process_group()
@@ -131,21 +130,21 @@ def _check(config: Config) -> None:
 
 
 @contextmanager
-def _failures_named() -> Iterator[None]:
+def failures_named() -> Iterator[None]:
     """The boundary at which a lost process becomes one line."""
     try:
         yield
     except RuntimeError as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise InputError(
-            f"process {_rank()} of {processes()} cannot go on with the others ({reason}); "
+            f"process {rank()} of {processes()} cannot go on with the others ({reason}); "
             f"the run can go on from its last checkpoint with --resume"
         ) from error
 
 
 def own(items: Sequence[T]) -> Sequence[T]:
     """This process's share of some items that all processes know."""
-    return items[_rank() :: processes()]
+    return items[rank() :: processes()]
 
 
 def gathered(value: T) -> list[T]:
@@ -153,7 +152,7 @@ def gathered(value: T) -> list[T]:
     if processes() == 1:
         return [value]
     found: list[Any] = [None] * processes()
-    with _failures_named():
+    with failures_named():
         dist.all_gather_object(found, value)
     return found
 
@@ -169,7 +168,7 @@ def merged(part: Mapping[int, T]) -> list[T]:
 def summed(values: Tensor) -> Tensor:
     """The sum over all processes, in place."""
     if processes() > 1:
-        with _failures_named():
+        with failures_named():
             dist.all_reduce(values)
     return values
 
@@ -188,43 +187,9 @@ def sum_gradients(parameters: Sequence[nn.Parameter]) -> None:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
-    with _failures_named():
+    with failures_named():
         for work in [dist.all_reduce(gradient, async_op=True) for gradient in gradients]:
             work.wait()
-
-
-def shared_adamw(groups: Sequence[dict[str, Any]], **options: Any) -> torch.optim.Optimizer:
-    """AdamW whose moments are shared out: each process keeps and updates its parameters' own.
-
-    In one process it is plain AdamW. Parameters and gradients stay whole everywhere, because a
-    process runs the model as often as its own prompts ask, and no process could wait for another
-    within a pass.
-
-    References:
-        Rajbhandari et al., ZeRO (arXiv 1910.02054), section 5.1, stage 1.
-    """
-    if processes() == 1:
-        return torch.optim.AdamW(groups, **options)
-    from torch.distributed.optim import ZeroRedundancyOptimizer
-
-    return ZeroRedundancyOptimizer(list(groups), optimizer_class=torch.optim.AdamW, **options)
-
-
-def take_step(optimizer: torch.optim.Optimizer) -> None:
-    """A step of the optimiser; processes that share its states exchange what they updated."""
-    if processes() == 1:
-        optimizer.step()
-        return
-    with _failures_named():
-        optimizer.step()
-
-
-def gather_states(optimizer: torch.optim.Optimizer) -> None:
-    """Brings states that are shared out to process 0, for a checkpoint as one process writes it."""
-    consolidate = getattr(optimizer, "consolidate_state_dict", None)
-    if consolidate is not None:
-        with _failures_named():
-            consolidate(0)
 
 
 def check_equal(name: str, value: object) -> None:
@@ -236,7 +201,7 @@ def check_equal(name: str, value: object) -> None:
     for number, other in enumerate(gathered(value)):
         if other != value:
             raise InputError(
-                f"all processes must have the same {name}: process {_rank()} has {value}, "
+                f"all processes must have the same {name}: process {rank()} has {value}, "
                 f"process {number} has {other}"
             )
 
@@ -266,7 +231,7 @@ def draw_groups(
     near = collect_own(own(questions))
     if processes() == 1:
         return near
-    places = range(_rank(), len(questions), processes())
+    places = range(rank(), len(questions), processes())
     found = merged({place: _sent(group) for place, group in zip(places, near, strict=True)})
     for place, group in zip(places, near, strict=True):
         found[place] = group
@@ -290,7 +255,7 @@ class SharedBackend:
     ) -> list[tuple[Reply, ...]]:
         """The replies to each request, on every process."""
         drawn = self.backend.generate(own(requests), max_tokens=max_tokens, greedy=greedy)
-        places = range(_rank(), len(requests), processes())
+        places = range(rank(), len(requests), processes())
         return merged(dict(zip(places, drawn, strict=True)))
 
 

@@ -9,11 +9,12 @@ from torch import nn
 
 from npbench.errors import InputError
 from trainers.config import Config
-from trainers.distributed import shared_adamw, sum_gradients, take_step
+from trainers.distributed import processes, sum_gradients
 from trainers.loading import load_policy
 from trainers.losses import LogZHead
 from trainers.methods import METHOD_TABLE, Method
 from trainers.policy import Policy
+from trainers.shared_adamw import SharedAdamW
 
 __all__ = ["Learner", "apply_gradient", "learning_rate", "load_learner"]
 
@@ -65,7 +66,7 @@ def load_learner(config: Config, source: str) -> Learner:
             log_z = LogZHead(width, dropout=0.0).to(policy.device)
         rate = settings.log_z_learning_rate or options.learning_rate
         groups.append({"params": list(log_z.parameters()), "rate": rate})
-    adamw = shared_adamw if options.share_states else torch.optim.AdamW
+    adamw = SharedAdamW if options.share_states and processes() > 1 else torch.optim.AdamW
     optimizer = adamw(
         groups,
         lr=options.learning_rate,
@@ -123,6 +124,6 @@ def apply_gradient(learner: Learner, *, step: int) -> float:
     factor = learning_rate(learner.config, step)
     for group in learner.optimizer.param_groups:
         group["lr"] = group["rate"] * factor
-    take_step(learner.optimizer)
+    learner.optimizer.step()
     learner.optimizer.zero_grad(set_to_none=True)
     return norm

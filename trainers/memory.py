@@ -78,7 +78,8 @@ def estimate_memory(
     else:
         # autocast makes a copy of each float32 weight, which the backward pass needs, too
         weights = FLOAT * size.parameters + (2 * size.parameters if computing == 2 else 0)
-        trained = FLOAT * size.parameters + _moments(size.parameters, sharing)
+        largest = size.vocabulary * size.width
+        trained = FLOAT * size.parameters + _moments(size.parameters, sharing, largest)
     replies = config.sampling.max_tokens
     row = prompt_tokens + replies
     most = config.prompts_per_step if config.stages else config.group_size
@@ -100,9 +101,9 @@ def estimate_memory(
     )
 
 
-def _moments(parameters: int, sharing: int) -> int:
-    """AdamW's two, of the parameters of one of the processes that share them."""
-    return 2 * FLOAT * -(-parameters // sharing)
+def _moments(parameters: int, sharing: int, largest: int = 0) -> int:
+    """AdamW's two, of the share of a process: at least those of the largest tensor."""
+    return 2 * FLOAT * max(-(-parameters // sharing), largest)
 
 
 def _logits(numbers: int, computing: int) -> int:

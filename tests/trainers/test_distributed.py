@@ -211,6 +211,66 @@ def test_two_processes_train_as_one_or_write_no_checkpoint(
         assert_same(tmp_path / f"{name}-one", tmp_path / f"{name}-two")
 
 
+SHARE = """
+import json, sys
+import torch
+from trainers.config import load_config
+from trainers.distributed import process_group
+from trainers.shared_adamw import SharedAdamW
+
+torch.manual_seed(0)
+sizes = (7, 1, 30, 4, 20)
+made = [torch.nn.Parameter(torch.randn(size)) for size in sizes]
+groups = [{"params": made[:3], "rate": 1.0}, {"params": made[3:], "rate": 2.0}]
+with process_group(load_config(json.loads(sys.argv[1])[0][0])):
+    optimizer = SharedAdamW(groups, lr=0.1, betas=(0.9, 0.99), weight_decay=0.1)
+    for number, parameter in enumerate(made):
+        # one parameter never has a gradient
+        parameter.grad = None if number == 1 else torch.full_like(parameter, number + 1.0)
+    for rate in (0.1, 0.2):
+        for group in optimizer.param_groups:
+            group["lr"] = group["rate"] * rate
+        optimizer.step()
+    whole = optimizer.whole_state()
+    print(json.dumps({
+        "own": sorted(optimizer.own_state()),
+        "values": [parameter.tolist() for parameter in made],
+        "state": {n: {k: v.tolist() for k, v in s.items()} for n, s in whole["state"].items()}
+        if whole else None,
+        "groups": [group["params"] for group in whole["param_groups"]] if whole else None,
+    }))
+"""
+"""Two steps of a shared AdamW, and what each process keeps of it."""
+
+
+def test_each_process_keeps_the_moments_of_its_own_parameters_alone(
+    text_model: Path, make_config, two_processes
+) -> None:
+    said = two_processes([(make_config(text_model), Path("unused"), None)], worker=SHARE)
+    first, second = (json.loads(line) for line in said)
+    # 30 + 1 and 20 + 7 + 4 numbers; parameter 1 was never stepped
+    assert (first["own"], second["own"]) == ([2], [0, 3, 4])
+    assert first["values"] == second["values"]
+    torch.manual_seed(0)
+    made = [torch.nn.Parameter(torch.randn(size)) for size in (7, 1, 30, 4, 20)]
+    groups = [{"params": made[:3], "rate": 1.0}, {"params": made[3:], "rate": 2.0}]
+    plain = torch.optim.AdamW(groups, lr=0.1, betas=(0.9, 0.99), weight_decay=0.1)
+    for number, parameter in enumerate(made):
+        parameter.grad = None if number == 1 else torch.full_like(parameter, number + 1.0)
+    for rate in (0.1, 0.2):
+        for group in plain.param_groups:
+            group["lr"] = group["rate"] * rate
+        plain.step()
+    assert first["values"] == [parameter.tolist() for parameter in made]
+    known = plain.state_dict()
+    assert first["groups"] == [group["params"] for group in known["param_groups"]]
+    assert first["state"] == {
+        str(number): {name: value.tolist() for name, value in state.items()}
+        for number, state in known["state"].items()
+    }
+    assert second["state"] is None
+
+
 def test_a_run_goes_on_with_another_number_of_processes(
     idefics_model: Path, make_config, two_processes, tmp_path: Path
 ) -> None:

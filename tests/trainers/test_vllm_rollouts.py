@@ -4,6 +4,7 @@ The fake has the calls that ours uses, a model of its own whose weights are only
 and a prefix cache that is wrong unless it is reset. ``test_real_vllm_rollouts.py`` has the rest.
 """
 
+import copy
 import math
 import sys
 from dataclasses import dataclass, replace
@@ -350,8 +351,13 @@ def test_settings_are_checked_and_older_runs_had_the_default() -> None:
         with pytest.raises(InputError, match=message):
             read_config({**base, "rollouts": changes})
     now = read_config(base).model_dump(mode="json")
-    before = {key: value for key, value in now.items() if key != "rollouts"}
+    before = {key: value for key, value in copy.deepcopy(now).items() if key != "rollouts"}
     assert differing_setting(before, now) is None
+    del before["optimizer"]["share_states"]
+    assert differing_setting(before, now) is None
+    sharing = read_config({**base, "optimizer": {"share_states": True}}).model_dump(mode="json")
+    found = differing_setting(before, sharing)
+    assert found == "optimizer.share_states is false in the run and true now"
     other = read_config({**base, **VLLM}).model_dump(mode="json")
     found = differing_setting(before, other)
     assert found == 'rollouts.backend is "transformers" in the run and "vllm" now'
