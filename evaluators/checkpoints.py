@@ -114,7 +114,7 @@ def _from_hub(name: str) -> Path:
         return Path(found)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0][:200] if str(error).strip() else ""
-        reason = first if answers else "it does not answer, and the model is not in its cache"
+        reason = first if answers else "it cannot be reached, and its cache lacks the model"
         raise InputError(
             f"model {name!r} is no folder and cannot be had from the Hub: {reason}{_meant(name)}"
         ) from None

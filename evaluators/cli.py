@@ -165,7 +165,7 @@ def _from_command_line(ctx: click.Context) -> str:
 @click.option(
     "--worker-seconds",
     type=float,
-    help="With ray: replace a worker that takes longer over a batch; default: 3600.",
+    help="With ray: replace a worker that takes longer over a batch of questions; default: 3600.",
 )
 @click.option(
     "--max-failed",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from npbench.console import print_table, progress_bar
-from npbench.errors import unknown_name
+from npbench.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from leaderboards.formats import Sheet
@@ -180,14 +180,19 @@ def pack_command(
     type=_FOLDER,
     help="A reproduction to show; default: the one that ships, where --entries is not given.",
 )
+@click.option("--no-results", is_flag=True, help="Show no reproduction.")
 @click.pass_obj
-def build(officials: "Officials", out: Path, entries: Path | None, results: Path | None) -> None:
+def build(
+    officials: "Officials", out: Path, entries: Path | None, results: Path | None, no_results: bool
+) -> None:
     """Write the site into the folder OUT: static pages that need no network."""
     from leaderboards.entry import read_entries
     from leaderboards.site import build_site, shipped_entries, shipped_results
 
     found = read_entries(entries) if entries is not None else shipped_entries()
-    if results is None and entries is None:
+    if no_results and results is not None:
+        raise InputError("give --results or --no-results, not both")
+    if results is None and entries is None and not no_results:
         results = shipped_results()
     study = None
     if results is not None:

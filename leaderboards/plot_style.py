@@ -69,7 +69,7 @@ def figure(columns: int, rows: int, *, width: float, height: float) -> Iterator[
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise InputError("plots need: pip install matplotlib") from error
+        raise InputError("plots need: pip install 'npbench[eval,train]'") from error
     with mpl.rc_context(_SETTINGS):
         made = Figure(figsize=(width * columns, height * rows), layout="constrained")
         FigureCanvasAgg(made)

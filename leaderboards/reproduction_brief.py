@@ -15,13 +15,13 @@ from leaderboards.reproduction_table import (
     seeds_of,
 )
 from leaderboards.seed_statistics import Spread
-from leaderboards.verdicts import Verdict, load_hypotheses
+from leaderboards.verdicts import Verdict, load_hypotheses, rule_note
 from npbench.errors import InputError
 
 if TYPE_CHECKING:
     from leaderboards.reproduction_report import Report
 
-__all__ = ["BEGIN", "END", "brief", "brief_notes", "brief_table", "put_brief"]
+__all__ = ["BEGIN", "END", "brief", "brief_notes", "brief_table", "marked", "put_brief"]
 
 BEGIN, END = "<!-- reproduction: begin -->", "<!-- reproduction: end -->"
 """What stands around the short form in a file."""
@@ -41,7 +41,9 @@ def brief(report: "Report") -> str:
     The same report gives the same text.
     """
     sheets = [brief_table(report, base) for base in report.results.manifest.bases]
-    sheets[-1] = replace(sheets[-1], notes=brief_notes(report))
+    marker = report.results.manifest.marker
+    notes = (*([marker] if marker else []), *brief_notes(report))
+    sheets[-1] = replace(sheets[-1], notes=notes)
     return as_markdown([*sheets, _verdicts(report)])
 
 
@@ -49,17 +51,30 @@ def put_brief(path: Path, report: "Report") -> None:
     """Puts the short form between its two marks in a file, or into a new file.
 
     Raises:
-        InputError: If the file exists and lacks the marks, or has them more than once.
+        InputError: If the file cannot be read, lacks the marks, or has them more than once.
     """
-    text = f"{BEGIN}\n{brief(report)}{END}"
+    before, after = marked(path)
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(f"{before}{BEGIN}\n{brief(report)}{END}{after}", encoding="utf-8")
+    part.replace(path)
+
+
+def marked(path: Path) -> tuple[str, str]:
+    """What stands before and behind the short form in a file, or will.
+
+    Raises:
+        InputError: If the file cannot be read, lacks the marks, or has them more than once.
+    """
     if not path.exists():
-        path.write_text(f"{text}\n", encoding="utf-8")
-        return
-    whole = path.read_text(encoding="utf-8")
+        return "", "\n"
+    try:
+        whole = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
     if whole.count(BEGIN) != 1 or whole.count(END) != 1 or whole.index(BEGIN) > whole.index(END):
         raise InputError(f"{path} must have the lines {BEGIN} and {END} once, in this order")
     before, _, rest = whole.partition(BEGIN)
-    path.write_text(f"{before}{text}{rest.partition(END)[2]}", encoding="utf-8")
+    return before, rest.partition(END)[2]
 
 
 def brief_table(report: "Report", base: str) -> Sheet:
@@ -77,22 +92,22 @@ def brief_table(report: "Report", base: str) -> Sheet:
     rows = []
     for arm in arms_of(results):
         found = [place.get((split, arm, measure)) for split, measure, _, _ in columns]
-        cells = [_cell(row, one[3]) for row, one in zip(found, columns, strict=True)]
-        if any(found):
-            rows.append((arm_label(arm), *cells))
-    return Sheet(f"From {base}, {splits[0]}", ("method", *names), tuple(rows))
+        seeds = max((row.value.n for row in found if row), default=0)
+        cells = [_cell(row, one[3], seeds) for row, one in zip(found, columns, strict=True)]
+        if seeds:
+            rows.append((arm_label(arm), str(seeds), *cells))
+    return Sheet(f"From {base}, {splits[0]}", ("method", "seeds", *names), tuple(rows))
 
 
 def brief_notes(report: "Report") -> tuple[str, ...]:
     """How the table was made, from what code, and how to read it."""
     manifest = report.results.manifest
-    calls = dict.fromkeys((call.command, (call.commit or "unknown")[:7]) for call in manifest.calls)
+    calls = dict.fromkeys((call.command, _short(call.commit)) for call in manifest.calls)
     seeds = seeds_of(report.results)
-    span = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
+    span = ", ".join(map(str, seeds))
     bases = ", ".join(f"{name} {one.fingerprint[:12]}" for name, one in manifest.bases.items())
     return (
-        *([manifest.marker] if manifest.marker else []),
-        f"n = {len(seeds)} seeds ({span}); mean ± half the width of the 95 % interval (Student's "
+        f"run seeds {span}; mean ± half the width of the 95 % interval (Student's "
         f"t over seeds); ▲ and ▼: above and below {arm_label(BASELINE)}, paired by seed, the "
         f"interval excludes 0, not corrected",
         protocol_note(report.results),
@@ -101,10 +116,25 @@ def brief_notes(report: "Report") -> tuple[str, ...]:
     )
 
 
-def _cell(row: Row | None, digits: int) -> str:
+def _short(commit: str | None) -> str:
+    """A commit's first digits, and that the code was changed where it was.
+
+    Example:
+        >>> _short("0123456789abcdef-dirty")
+        '0123456-dirty'
+    """
+    if commit is None:
+        return "an unknown commit"
+    digits, sign, rest = commit.partition("-")
+    return f"{digits[:7]}{sign}{rest}"
+
+
+def _cell(row: Row | None, digits: int, seeds: int) -> str:
+    """A mean with its interval; of fewer seeds than the row has where it says so."""
     if row is None:
         return "–"
-    return f"{_spread(row.value, digits)}{_mark(row.difference)}"
+    fewer = f" (n = {row.value.n})" if row.value.n < seeds else ""
+    return f"{_spread(row.value, digits)}{fewer}{_mark(row.difference)}"
 
 
 def _spread(found: Spread, digits: int, *, signed: bool = False) -> str:
@@ -130,11 +160,9 @@ def _verdicts(report: "Report") -> Sheet:
         )
         for one in load_hypotheses().hypotheses
     ]
-    rule = load_hypotheses().rule
     notes = (
-        f"stated before the runs; supported: every part's {rule.level:.0%} interval excludes 0 in "
-        f"the claimed direction, after Holm's correction over all {len(rows)} claims of a base; "
-        f"in brackets the parts of a claim, mean ± half the width of the uncorrected interval",
+        rule_note(),
+        "in brackets the parts of a claim, mean ± half the width of the uncorrected interval",
     )
     columns = ("claim, with what was published", *(f"from {base}" for base in bases))
     return Sheet("Claims of the papers", columns, tuple(rows), notes, labels=len(columns))

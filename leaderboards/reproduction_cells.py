@@ -11,10 +11,11 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from leaderboards.parquet import read_columns
 from npbench.console import read_json
 from npbench.errors import InputError
 
@@ -26,6 +27,7 @@ __all__ = [
     "SCHEMA",
     "VECTORS",
     "Cell",
+    "Collected",
     "Curve",
     "Key",
     "Manifest",
@@ -149,6 +151,17 @@ class Call(BaseModel):
     versions: dict[str, str]
 
 
+class Collected(BaseModel):
+    """What a collected folder holds, and what was left out of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cells: int
+    curves: int
+    replies_of_seeds: tuple[int, ...]
+    replies_left_out_of_seeds: tuple[int, ...]
+
+
 class Manifest(_Stored):
     """What was run in a folder."""
 
@@ -159,8 +172,8 @@ class Manifest(_Stored):
     bases: dict[str, BaseOrigin]
     studies: tuple[str, ...]
     calls: tuple[Call, ...]
-    collected: dict[str, Any] = Field(default_factory=dict)
-    """In a collected folder: what was left out."""
+    collected: Annotated[Collected | None, BeforeValidator(lambda given: given or None)] = None
+    """In a collected folder."""
 
     @property
     def marker(self) -> str:
@@ -247,13 +260,13 @@ def read_results(folder: Path) -> Results:
 def _stored_cells(folder: Path) -> Iterator[tuple[str, Any]]:
     if (folder / CELLS).is_file():
         try:
-            lines = gzip.decompress((folder / CELLS).read_bytes()).decode().splitlines()
+            lines = gzip.decompress((folder / CELLS).read_bytes()).decode().rstrip("\n").split("\n")
         except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
             raise InputError(f"{folder / CELLS} cannot be read: {error}") from None
         for number, line in enumerate(lines, start=1):
             try:
                 yield f"{folder / CELLS}, line {number}", json.loads(line)
-            except json.JSONDecodeError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"{folder / CELLS}, line {number}: {error}") from None
     for path in sorted((folder / "cells").rglob("*.json")):
         yield str(path), read_json(path)
@@ -261,9 +274,7 @@ def _stored_cells(folder: Path) -> Iterator[tuple[str, Any]]:
 
 def _stored_curves(folder: Path) -> Iterator[Curve]:
     if (folder / CURVES).is_file():
-        import pyarrow.parquet as pq
-
-        rows = pq.read_table(folder / CURVES).to_pylist()
+        rows = read_columns(folder / CURVES, ("base", "arm", "seed", "step")).to_pylist()
         grouped: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
         for row in rows:
             run = (row.pop("base"), row.pop("arm"), row.pop("seed"))

@@ -10,7 +10,7 @@ from evaluators.benchmark import Question
 from evaluators.embedders import Unavailable
 from evaluators.records import SampleRecord
 from evaluators.rescoring import graded
-from leaderboards.reproduction_cells import Cell, Key, read_results
+from leaderboards.reproduction_cells import Cell, Key, Results, read_results
 from leaderboards.reproduction_evaluation import (
     Numbers,
     held_out_questions,
@@ -18,7 +18,7 @@ from leaderboards.reproduction_evaluation import (
     question_values,
 )
 from leaderboards.reproduction_replies import read_replies
-from leaderboards.reproduction_settings import HeldOut, protocol_hash
+from leaderboards.reproduction_settings import BASE, HeldOut, known_arms, protocol_hash
 from npbench.errors import InputError
 
 __all__ = ["Checked", "check"]
@@ -46,9 +46,10 @@ def check(
 ) -> Checked:
     """Grades every kept reply of a reproduction again and compares the cells with what follows.
 
-    The questions are made anew from the protocol. Each cell must have the greedy reply and all
-    sampled ones of every question, once; the stored verdicts, and all metrics, counts and floors of
-    the cell but the diversity of reasoning, which takes the model, must come out again.
+    The questions are made anew from the protocol. Each cell must be one that it asks for and have
+    the greedy reply and all sampled ones of every question, once; the stored verdicts, and all
+    metrics, counts and floors of the cell but the diversity of reasoning, which takes the model,
+    must come out again. What a training logged, seconds and vectors cannot be checked.
 
     Args:
         folder: Of a reproduction, collected or not.
@@ -59,21 +60,26 @@ def check(
         InputError: If anything is missing, foreign, doubled, or does not follow.
     """
     results = read_results(folder)
-    protocol = results.manifest.protocol
-    if protocol_hash(protocol) != results.manifest.protocol_hash:
+    manifest = results.manifest
+    if protocol_hash(manifest.protocol) != manifest.protocol_hash:
         raise InputError(f"{folder}: the protocol's hash is not that of its settings")
-    splits = {one["name"]: HeldOut.model_validate(one) for one in protocol["evaluation"]["splits"]}
-    left_out = set(results.manifest.collected.get("replies_left_out_of_seeds", ()))
+    plan = manifest.protocol["evaluation"]
+    splits = {one["name"]: HeldOut.model_validate(one) for one in plan["splits"]}
+    for one in results.cells.values():
+        _check_place(one, manifest.protocol)
+    left_out = _left_out(folder, results)
     chosen = {key for key in results.cells if seeds is None or key.seed in seeds}
     expected = [key for key in results.cells if key in chosen and key.seed not in left_out]
+    if not expected:
+        raise InputError(f"{folder} has no cell whose replies were kept")
     seen: set[Key] = set()
     replies = 0
-    for key, rows in read_replies(folder, expected):
+    for key, rows in read_replies(folder, collected=manifest.collected is not None):
         cell = results.cells.get(key)
-        if cell is not None and key not in chosen:
-            continue
         if cell is None or key.seed in left_out:
             raise InputError(f"{_name(key)}: replies without a cell")
+        if key not in chosen:
+            continue
         _check_cell(cell, splits[key.split], rows)
         seen.add(key)
         replies += len(rows)
@@ -82,6 +88,38 @@ def check(
         if key not in seen:
             raise InputError(f"{_name(key)}: a cell without its replies")
     return Checked(len(seen), len(chosen) - len(seen), replies)
+
+
+def _check_place(cell: Cell, protocol: Mapping[str, Any]) -> None:
+    """Refuses a cell that the protocol does not ask for."""
+    plan, steps = protocol["evaluation"], protocol["training"]["steps"]
+    at = {0} if cell.arm == BASE else {*plan["checkpoints"], steps}
+    for name, value, known in (
+        ("arm", cell.arm, {BASE, *known_arms()}),
+        ("step", cell.step, at),
+        ("split", cell.split, {one["name"] for one in plan["splits"]}),
+        ("samples", cell.samples, {plan["samples"]}),
+    ):
+        if value not in known:
+            wanted = ", ".join(sorted(map(str, known)))
+            raise InputError(f"{_name(cell.key)}: {name} must be one of {wanted}, got {value!r}")
+
+
+def _left_out(folder: Path, results: Results) -> set[int]:
+    """The seeds whose replies were not kept; what a collected folder says of itself must hold."""
+    collected = results.manifest.collected
+    if collected is None:
+        return set()
+    for name, stated, found in (
+        ("cells", collected.cells, len(results.cells)),
+        ("curves", collected.curves, len(results.curves)),
+    ):
+        if stated != found:
+            raise InputError(f"{folder} says that it holds {stated} {name}, there are {found}")
+    kept, left = set(collected.replies_of_seeds), set(collected.replies_left_out_of_seeds)
+    if kept & left or kept | left != {key.seed for key in results.cells}:
+        raise InputError(f"{folder} says of other seeds than its cells' whether replies were kept")
+    return left
 
 
 def _name(key: Key) -> str:
@@ -117,7 +155,8 @@ def _check_cell(cell: Cell, split: HeldOut, rows: Sequence[Mapping[str, Any]]) -
         words = Unavailable("base", "hidden states of the base")
         values.append(question_values(question, fresh, entropies, words))
         records += fresh
-    _compare(cell, numbers_of(split, questions, values, records), len(questions), where)
+    tokens = sum(record.num_tokens or 0 for record in records)
+    _compare(cell, numbers_of(split, questions, values, records), len(questions), tokens, where)
 
 
 def _graded(question: Question, split: HeldOut, row: Mapping[str, Any], where: str) -> SampleRecord:
@@ -140,24 +179,32 @@ def _graded(question: Question, split: HeldOut, row: Mapping[str, Any], where: s
     same = (
         record.state.value == row["state"]
         and record.objective == row["objective"]
+        and row["task"] == question.category.get("task", split.name)
         and _close(record.score, row["score"])
     )
     if not same:
         raise InputError(
             f"{where}: {row['decode']} sample {row['sample']} of {question.id} is stored as "
-            f"{row['state']}, {row['objective']}; its reply gives {record.state.value}, "
-            f"{record.objective}"
+            f"{row['state']}, score {row['score']:.6g}, task {row['task']}; its reply gives "
+            f"{record.state.value}, score {record.score:.6g}"
         )
     return record
 
 
-def _compare(cell: Cell, found: Numbers, questions: int, where: str) -> None:
+def _compare(cell: Cell, found: Numbers, questions: int, tokens: int, where: str) -> None:
     """Refuses a cell that says something else than its replies."""
     groups: list[tuple[str, Mapping[str, float | None], Mapping[str, float | None]]] = [
         ("", cell.metrics, found.metrics),
         ("states.", {n: float(c) for n, c in cell.states.items()}, dict(found.states)),
         ("floors.", dict(cell.floors), dict(found.floors)),
-        ("", {"questions": float(cell.questions)}, {"questions": float(questions)}),
+        (
+            "",
+            {
+                "questions": float(cell.questions),
+                "evaluation_tokens": cell.cost.get("evaluation_tokens"),
+            },
+            {"questions": float(questions), "evaluation_tokens": float(tokens)},
+        ),
     ]
     groups += [
         (f"{task}.", cell.tasks.get(task, {}), found.tasks.get(task, {}))

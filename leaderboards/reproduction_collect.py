@@ -11,6 +11,7 @@ from leaderboards.reproduction_cells import (
     MANIFEST,
     REPLIES,
     VECTORS,
+    Collected,
     Key,
     Results,
     read_results,
@@ -24,6 +25,8 @@ __all__ = ["MAX_BYTES", "collect"]
 
 MAX_BYTES = 10_000_000
 """What a collected folder may hold."""
+_SPARE = 4000
+"""What the manifest says more than the one that is there: which seeds were kept."""
 
 
 def collect(folder: Path, out: Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
@@ -52,17 +55,23 @@ def collect(folder: Path, out: Path, *, max_bytes: int = MAX_BYTES) -> dict[str,
     (out / CELLS).write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
     _write_curves(results, out / CURVES)
     gather_vectors(folder, list(results.cells), out / VECTORS)
-    left = max_bytes - sum(path.stat().st_size for path in out.iterdir())
+    used = sum(path.stat().st_size for path in (*out.iterdir(), folder / MANIFEST))
+    left = max_bytes - used - _SPARE
+    if left < 0:
+        raise InputError(f"all but the replies takes {used} bytes, {max_bytes} may be kept")
     seeds = _fitting_replies(folder, results, out / REPLIES, left)
-    taken = {
-        "cells": len(results.cells),
-        "curves": len(results.curves),
-        "replies_of_seeds": seeds,
-        "replies_left_out_of_seeds": [s for s in seeds_of(results) if s not in seeds],
-    }
+    taken = Collected(
+        cells=len(results.cells),
+        curves=len(results.curves),
+        replies_of_seeds=tuple(seeds),
+        replies_left_out_of_seeds=tuple(s for s in seeds_of(results) if s not in seeds),
+    )
     manifest = results.manifest.model_copy(update={"collected": taken})
     write_json(out / MANIFEST, manifest.model_dump(mode="json", by_alias=True))
-    return {**taken, "bytes": sum(path.stat().st_size for path in out.iterdir())}
+    return {
+        **taken.model_dump(mode="json"),
+        "bytes": sum(path.stat().st_size for path in out.iterdir()),
+    }
 
 
 def _fitting_replies(folder: Path, results: Results, path: Path, left: int) -> list[int]:

@@ -203,15 +203,18 @@ def _check(folder: Path) -> None:
         found = check(folder, progress)
     kept = f"; {found.without_replies} kept no replies" if found.without_replies else ""
     click.echo(
-        f"passed: {found.cells} cells follow from {found.replies} replies, graded again{kept}"
+        f"passed: {found.cells} cells follow from {found.replies} replies, graded again{kept}; "
+        f"learning curves, seconds and the diversity of reasoning cannot be"
     )
 
 
 def _report(folder: Path, brief: Path | None = None) -> None:
     """Builds, writes and prints the report of a folder."""
-    from leaderboards.reproduction_brief import put_brief
+    from leaderboards.reproduction_brief import marked, put_brief
     from leaderboards.reproduction_report import build_report, write_report
 
+    if brief is not None:
+        marked(brief)
     report = build_report(folder)
     if brief is not None:
         put_brief(brief, report)

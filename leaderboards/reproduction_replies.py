@@ -1,10 +1,12 @@
 """Raw replies of held-out evaluations as zstd Parquet: one file a cell, or one in all."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leaderboards.parquet import read_columns
 from leaderboards.reproduction_cells import REPLIES, VECTORS, Key
 from npbench.errors import InputError
 
@@ -22,6 +24,7 @@ __all__ = [
 ]
 
 _KEY = ("base", "arm", "seed", "step", "split")
+_ORDER = ("id", "decode", "sample")
 
 
 def _schema() -> "pa.Schema":
@@ -45,6 +48,15 @@ def _schema() -> "pa.Schema":
             ("vector", pa.list_(pa.float32())),
         ]
     )
+
+
+def _key_schema() -> "pa.Schema":
+    """The columns of replies with those of their cell's key before them."""
+    import pyarrow as pa
+
+    kinds = (pa.string(), pa.string(), pa.int32(), pa.int32(), pa.string())
+    key = [pa.field(name, kind) for name, kind in zip(_KEY, kinds, strict=True)]
+    return pa.schema([*key, *_schema()])
 
 
 def write_replies(path: Path, samples: Sequence["Sample"]) -> None:
@@ -118,9 +130,9 @@ def _gather(
         path = key.replies(folder)
         if not path.is_file():
             raise InputError(f"{path} is missing: the replies of a cell")
-        table = _plain(taken(pq.read_table(path)))
-        kinds = (pa.string(), pa.string(), pa.int32(), pa.int32(), pa.string())
-        for name, kind in zip(_KEY, kinds, strict=True):
+        table = taken(read_columns(path, _schema().names))
+        for name in _KEY:
+            kind = _key_schema().field(name).type
             column = pa.repeat(pa.scalar(getattr(key, name), kind), table.num_rows)
             table = table.append_column(name, column)
         parts.append(table)
@@ -131,40 +143,30 @@ def _gather(
     return out.stat().st_size
 
 
-def _plain(table: "pa.Table") -> "pa.Table":
-    """The table with words in place of dictionaries of words, so that tables can be joined."""
-    import pyarrow as pa
-
-    kinds = [
-        field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(kinds))
-
-
 def _sorted(table: "pa.Table", names: Sequence[str]) -> "pa.Table":
     return table.sort_by([(name, "ascending") for name in names])
 
 
-def read_replies(folder: Path, keys: Sequence[Key]) -> Iterator[tuple[Key, list[dict[str, Any]]]]:
+def read_replies(folder: Path, *, collected: bool) -> Iterator[tuple[Key, list[dict[str, Any]]]]:
     """The rows of every cell that has replies, of a folder in either form, a cell at a time.
 
-    Rows come question by question, the greedy one first, then by their numbers. In a collected
-    folder there may be cells of other keys.
+    Rows come question by question, the greedy one first, then by their numbers.
+
+    Args:
+        folder: Of a reproduction.
+        collected: Whether its replies stand in one file.
 
     Raises:
-        InputError: If the file cannot be read or lacks a column.
+        InputError: If a file is missing, cannot be read or holds something else.
     """
-    names = [field.name for field in _schema() if field.name not in ("seed_of_sample", "vector")]
-    if not (folder / REPLIES).is_file():
-        for key in keys:
-            if key.replies(folder).is_file():
-                table = _plain(_table(key.replies(folder), names))
-                yield key, _sorted(table, ("id", "decode", "sample")).to_pylist()
+    names = [name for name in _schema().names if name not in ("seed_of_sample", "vector")]
+    if not collected:
+        for path in sorted((folder / "replies").rglob("*.parquet")):
+            yield _key_of(path, folder), _sorted(_read(path, names), _ORDER).to_pylist()
         return
-    whole = _sorted(
-        _plain(_table(folder / REPLIES, [*_KEY, *names])), (*_KEY, "id", "decode", "sample")
-    )
+    if not (folder / REPLIES).is_file():
+        raise InputError(f"{folder} has no {REPLIES}: there is nothing to grade again")
+    whole = _sorted(_read(folder / REPLIES, [*_KEY, *names]), (*_KEY, *_ORDER))
     start = 0
     for place, run in groupby(zip(*(whole[name].to_pylist() for name in _KEY), strict=True)):
         count = sum(1 for _ in run)
@@ -173,18 +175,23 @@ def read_replies(folder: Path, keys: Sequence[Key]) -> Iterator[tuple[Key, list[
         yield Key(*place), rows.to_pylist()
 
 
-def _table(path: Path, columns: Sequence[str]) -> "pa.Table":
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def _key_of(path: Path, folder: Path) -> Key:
+    """The cell of a file of replies, from where it stands.
 
-    try:
-        found = pq.ParquetFile(path).schema_arrow.names
-        missing = [name for name in columns if name not in found]
-        if missing:
-            raise InputError(f"{path} has no column {missing[0]}")
-        return pq.read_table(path, columns=list(columns))
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
+    Raises:
+        InputError: If it stands where no cell's replies do.
+    """
+    parts = path.relative_to(folder / "replies").with_suffix("").parts
+    match = re.fullmatch(r"([^/]+)/([^/]+)/seed-(\d+)/step-(\d+)/([^/]+)", "/".join(parts))
+    if match is None:
+        raise InputError(f"{path} stands where no cell's replies do")
+    base, arm, seed, step, split = match.groups()
+    return Key(base, arm, int(seed), int(step), split)
+
+
+def _read(path: Path, names: Sequence[str]) -> "pa.Table":
+    """Columns of replies, of the types that they were written with."""
+    return read_columns(path, names, kinds=_key_schema(), nullable=("objective",), only=True)
 
 
 def read_vectors(
@@ -203,11 +210,9 @@ def _kept_rows(folder: Path, keys: Sequence[Key]) -> Iterator[tuple[Key, dict[st
     """Rows that have a vector, question by question."""
     import pyarrow.compute as pc
 
-    order = ("id", "decode", "sample")
-
     def rows(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
-        table = _plain(_table(path, [*columns, *order, "vector"]))
-        kept = _sorted(table.filter(pc.is_valid(table["vector"])), order)
+        table = read_columns(path, [*columns, *_ORDER, "vector"], only=True)
+        kept = _sorted(table.filter(pc.is_valid(table["vector"])), _ORDER)
         found: list[dict[str, Any]] = kept.to_pylist()
         return found
 

@@ -20,7 +20,7 @@ from leaderboards.reproduction_table import (
     table_rows,
     table_sheets,
 )
-from leaderboards.verdicts import Verdict, judge, load_hypotheses
+from leaderboards.verdicts import Verdict, judge, rule_note
 from npbench.errors import InputError
 
 __all__ = ["REPORT", "Report", "build_report", "read_reproduction", "verdict_sheet", "write_report"]
@@ -62,21 +62,13 @@ def build_report(folder: Path, *, pictures: bool = True) -> Report:
 
 def verdict_sheet(report: Report) -> Sheet:
     """All hypotheses, supported or not, in one table."""
-    rule = load_hypotheses().rule
     marker = [report.results.manifest.marker] if report.results.manifest.marker else []
-    notes = (
-        *marker,
-        f"Stated before the runs. Supported: the {rule.level:.0%} interval of the paired "
-        f"difference over seeds excludes 0 in the claimed direction, after Holm's correction over "
-        f"all {len(load_hypotheses().hypotheses)} claims of a base, tested or not; at least "
-        f"{rule.min_seeds} seeds",
-    )
     rows = tuple(
         (v.hypothesis.claim, v.base, v.verdict, v.evidence(), v.hypothesis.source)
         for v in report.verdicts
     )
     columns = ("claim", "base", "verdict", "evidence", "source")
-    return Sheet("Hypotheses", columns, rows, notes, labels=len(columns))
+    return Sheet("Hypotheses", columns, rows, (*marker, rule_note()), labels=len(columns))
 
 
 def write_report(folder: Path, report: Report) -> Path:
@@ -158,7 +150,7 @@ def read_reproduction(folder: Path) -> Reproduction:
     return Reproduction(
         title="GRPO, DMPO and MUPO, reproduced",
         summary=summary,
-        notes=(*brief_notes(report), INTERVALS),
+        notes=(*brief_notes(report), INTERVALS, rule_note()),
         sections=tuple(_section(report, base) for base in results.manifest.bases),
         findings=_findings(report.verdicts),
         marker=results.manifest.marker,

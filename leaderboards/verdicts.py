@@ -32,6 +32,7 @@ __all__ = [
     "judge",
     "load_hypotheses",
     "part_values",
+    "rule_note",
 ]
 
 
@@ -119,12 +120,11 @@ class PartResult:
             return False
         return self.found.mean > 0 if self.part.direction == "above" else self.found.mean < 0
 
-    @property
-    def opposite(self) -> bool:
-        """Whether the whole interval lies on the other side."""
-        if self.found is None or self.found.low is None or self.found.high is None:
+    def opposite(self, alpha: float) -> bool:
+        """Whether the uncorrected interval at 1 - alpha excludes 0 on the other side."""
+        if self.found is None or self.found.p is None or self.found.p > alpha:
             return False
-        return self.found.high < 0 if self.part.direction == "above" else self.found.low > 0
+        return not self.as_claimed
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +166,17 @@ def load_hypotheses() -> Hypotheses:
     """
     text = (files("leaderboards") / "hypotheses.toml").read_text(encoding="utf-8")
     return read_hypotheses(tomllib.loads(text))
+
+
+def rule_note() -> str:
+    """When a claim counts as supported, in a sentence."""
+    stated = load_hypotheses()
+    return (
+        f"claims were stated before the runs; supported: the {100 * stated.rule.level:.0f} % "
+        f"interval of every part, over at least {stated.rule.min_seeds} seeds and paired by seed, "
+        f"excludes 0 in the claimed direction after Holm's correction over all "
+        f"{len(stated.hypotheses)} claims of a base, tested or not"
+    )
 
 
 def read_hypotheses(values: Mapping[str, Any]) -> Hypotheses:
@@ -305,12 +316,17 @@ def _verdict(
     if corrected <= alpha:
         reason = "as claimed, the interval excludes 0 after correction"
         return Verdict(one, base, "supported", reason, parts, p, corrected)
-    if any(part.opposite for part in parts):
-        reason = "the interval excludes 0 on the other side"
-    elif not all(part.as_claimed for part in parts):
-        reason = "the mean lies on the other side of the claim"
+    if against := [one for one in parts if one.opposite(alpha)]:
+        reason = f"the uncorrected interval excludes 0 on the other side{_of(against, parts)}"
+    elif other := [one for one in parts if not one.as_claimed]:
+        reason = f"the mean is not on the side of the claim{_of(other, parts)}"
     elif p <= alpha:
         reason = "as claimed, but not after the correction for the number of claims"
     else:
         reason = "the interval holds 0"
     return Verdict(one, base, "not supported", reason, parts, p, corrected)
+
+
+def _of(some: Sequence[PartResult], parts: Sequence[PartResult]) -> str:
+    """Names some parts of a claim that has several."""
+    return f" ({'; '.join(one.part.says for one in some)})" if len(parts) > 1 else ""

@@ -38,7 +38,9 @@ AHEAD = 8
 START_SECONDS = 600.0
 """How long a run without any worker waits for the cluster to start one."""
 PATIENCE = 3600.0
-"""Seconds that a worker may take over a piece of work, or to open, before it counts as dead."""
+"""Seconds that a worker may take over a piece of work before it counts as dead; to open, a model
+to load say, it always has as many at least."""
+MAX_PATIENCE = 30 * 86400.0
 STORE_BYTES = 100_000_000
 """Ray's shared memory, where it is started here; what does not fit goes to the disk."""
 
@@ -133,10 +135,12 @@ class RayPool(Generic[WorkT, ResultT]):
                 ended and replaced like one that died.
 
         Raises:
-            InputError: If the patience is not positive.
+            InputError: If the patience lies outside of (0, MAX_PATIENCE].
         """
-        if not patience > 0:
-            raise InputError(f"a worker's seconds must be positive, got {patience:g}")
+        if not 0 < patience <= MAX_PATIENCE:
+            raise InputError(
+                f"a worker's seconds must lie in (0, {MAX_PATIENCE:.0f}], got {patience:g}"
+            )
         self._patience = patience
         self._ray = _library()
         self._makers = makers
@@ -197,12 +201,14 @@ class RayPool(Generic[WorkT, ResultT]):
             if drained and not self._returned and not any(seat.piece for seat in self._seats):
                 return
             self._step()
+            started = time.monotonic()
             if not ordered:
                 yield from self._finished.values()
                 self._finished.clear()
             while following in self._finished:
                 yield self._finished.pop(following)
                 following += 1
+            self._extend(time.monotonic() - started)
 
     def close(self) -> None:
         """End the workers."""
@@ -227,7 +233,8 @@ class RayPool(Generic[WorkT, ResultT]):
 
     def _ask(self, seat: _Seat, step: str, *arguments: Any) -> None:
         seat.step = step
-        seat.deadline = None if step == "where" else time.monotonic() + self._patience
+        given = max(self._patience, PATIENCE) if step == "open" else self._patience
+        seat.deadline = None if step == "where" else time.monotonic() + given
         self._waiting[getattr(seat.actor, step).remote(*arguments)] = seat
 
     def _step(self) -> None:
@@ -264,6 +271,12 @@ class RayPool(Generic[WorkT, ResultT]):
             self._finished[seat.piece.number] = answer
             seat.piece, seat.deaths = None, 0
         self._idle.append(seat)
+
+    def _extend(self, seconds: float) -> None:
+        """Put deadlines off by the time in which nobody looked for answers."""
+        for seat in self._waiting.values():
+            if seat.deadline is not None:
+                seat.deadline += seconds
 
     def _end_overdue(self) -> None:
         """Bury the workers whose answers are overdue; what they may still send is not looked at."""

@@ -86,7 +86,7 @@ def draw_curves(
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise InputError("plots need: pip install matplotlib") from error
+        raise InputError("plots need: pip install 'npbench[train]'") from error
     read = {label: [read_curves(run, names) for run in runs] for label, runs in groups.items()}
     shown = [name for name in names if any(name in one for runs in read.values() for one in runs)]
     if not shown:

@@ -193,14 +193,13 @@ def test_a_hub_that_does_not_answer_is_asked_once_and_a_typo_of_ours_is_named(
         asked.append((name, options["timeout"]))
         raise RuntimeError("no route")
 
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(HfApi, "model_info", unreachable)
     with pytest.raises(InputError) as caught:
         find_checkpoint("npbench-tinny")
     assert asked == [("npbench-tinny", 10)]
     assert str(caught.value) == (
-        "model 'npbench-tinny' is no folder and cannot be had from the Hub: it does not answer, "
-        "and the model is not in its cache; did you mean 'npbench-tiny'?"
+        "model 'npbench-tinny' is no folder and cannot be had from the Hub: it cannot be "
+        "reached, and its cache lacks the model; did you mean 'npbench-tiny'?"
     )
 
 

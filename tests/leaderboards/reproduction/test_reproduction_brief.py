@@ -49,11 +49,13 @@ def test_every_claim_has_a_verdict_from_every_base(report) -> None:
     assert text.count("### From ") == 2
     assert cells(text, "claim")[1:] == ["from late", "from early"]
     (row,) = (line for line in text.splitlines() if line.startswith("| DMPO raises both"))
-    assert row.count("not supported: the interval excludes 0 on the other side") == 2
+    against = "the uncorrected interval excludes 0 on the other side (SR of DMPO minus GRPO's)"
+    assert row.count(f"not supported: {against}") == 2
     assert "SR of DMPO minus GRPO's: -0.100 ± 0.000" in row
     (row,) = (line for line in text.splitlines() if line.startswith("| K = 3 groups"))
     assert row.count("not tested: not run: mupo-k1, mupo-k5") == 2
-    assert "n = 8 seeds (100 to 107)" in text
+    assert "run seeds 100, 101, 102, 103, 104, 105, 106, 107;" in text
+    assert cells(text, "GRPO")[1] == "8"
 
 
 def test_the_short_form_replaces_itself_between_its_marks(report, tmp_path: Path) -> None:

@@ -52,7 +52,9 @@ def test_an_untouched_reproduction_passes_in_both_forms(made) -> None:
 def test_both_forms_hold_the_same_replies_and_seeds_follow_from_the_key(made) -> None:
     out, kept = made
     keys = list(read_results(out).cells)
-    assert dict(read_replies(kept, keys)) == dict(read_replies(out, keys))
+    rows = dict(read_replies(out, collected=False))
+    assert rows == dict(read_replies(kept, collected=True))
+    assert rows.keys() == set(keys)
     for key in keys:
         for row in pq.read_table(key.replies(out)).to_pylist():
             if row["decode"] == "sampled":
@@ -86,6 +88,7 @@ ROWS = {
     "a reply was changed": (_another_reply, "its reply gives"),
     "a verdict was changed": (lambda rows: rows[0].update(state="failed"), "stored as failed"),
     "a score was changed": (lambda rows: rows[0].update(score=0.5), "its reply gives"),
+    "a task was changed": (lambda rows: rows[0].update(task="tsp"), "task tsp; its reply gives"),
     "a reply is missing": (lambda rows: rows.pop(), "lacks sampled sample"),
     "the greedy reply is missing": (
         lambda rows: rows.remove(next(r for r in rows if r["decode"] == "greedy")),
@@ -133,8 +136,15 @@ CELLS = {
     "a floor was lowered": (lambda cell: cell["floors"].update(greedy=0.1), "floors.greedy = 0.1"),
     "a count was changed": (lambda cell: cell["states"].update(right=99), "states.right"),
     "questions were counted anew": (lambda cell: cell.update(questions=1), "questions = 1"),
-    "fewer samples are claimed": (lambda cell: cell.update(samples=1), "belong to it"),
-    "the cell moved to another seed": (lambda cell: cell.update(seed=99), "without"),
+    "tokens were left out": (
+        lambda cell: cell["cost"].update(evaluation_tokens=1.0),
+        "evaluation_tokens = 1.0",
+    ),
+    "fewer samples are claimed": (lambda cell: cell.update(samples=1), "samples must be one of 2"),
+    "a step that was not asked for": (lambda cell: cell.update(step=7), "step must be one of 0"),
+    "an unknown method": (lambda cell: cell.update(arm="magic"), "arm must be one of"),
+    "an unknown split": (lambda cell: cell.update(split="easy"), "split must be one of"),
+    "the cell moved to another seed": (lambda cell: cell.update(seed=99), "of other seeds"),
 }
 
 
@@ -156,19 +166,71 @@ def test_another_protocol_under_the_same_hash_is_refused(kept: Path) -> None:
         check(kept)
 
 
-@pytest.mark.parametrize("name", ["cells.jsonl.gz", "replies.parquet"])
+@pytest.mark.parametrize("name", ["cells.jsonl.gz", "curves.parquet", "replies.parquet"])
 def test_a_torn_file_is_named(name: str, kept: Path) -> None:
     (kept / name).write_bytes((kept / name).read_bytes()[:60])
     with pytest.raises(InputError, match=f"{name} cannot be read"):
         check(kept)
 
 
-def test_cells_whose_replies_were_left_out_are_counted_apart(made, tmp_path: Path) -> None:
+def test_a_collected_folder_without_replies_says_so(kept: Path) -> None:
+    (kept / "replies.parquet").unlink()
+    with pytest.raises(InputError, match=r"has no replies\.parquet: there is nothing to grade"):
+        check(kept)
+
+
+def test_cells_that_went_with_their_replies_are_missed(kept: Path) -> None:
+    path = kept / "cells.jsonl.gz"
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    gone = json.loads(lines[0])
+    path.write_bytes(gzip.compress(b"".join(lines[1:])))
+    names = ("base", "arm", "seed", "step", "split")
+    _changed_rows(
+        kept,
+        lambda rows: rows.__setitem__(
+            slice(None), [r for r in rows if any(r[n] != gone[n] for n in names)]
+        ),
+    )
+    with pytest.raises(InputError, match="says that it holds 6 cells, there are 5"):
+        check(kept)
+
+
+def test_replies_whose_cell_was_deleted_are_noticed(made, tmp_path: Path) -> None:
+    shutil.copytree(made[0], tmp_path / "out")
+    key = next(iter(read_results(made[0]).cells))
+    key.cell(tmp_path / "out").unlink()
+    with pytest.raises(InputError, match="replies without a cell"):
+        check(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("entropy", pa.nulls(1, pa.float32()), "column entropy must hold no null"),
+        ("sample", pa.array(["1"]), "column sample must hold int16, got string"),
+        ("reply", pa.array([["x"]]), "column reply must hold string, got list"),
+        ("reply", None, "has no column reply"),
+    ],
+)
+def test_columns_of_another_kind_are_named(column: str, values, message: str, kept: Path) -> None:
+    path = kept / "replies.parquet"
+    table = pq.read_table(path)
+    place = table.schema.names.index(column)
+    if values is None:
+        table = table.drop_columns([column])
+    else:
+        table = table.slice(0, 1).set_column(place, column, values)
+    pq.write_table(table, path)
+    with pytest.raises(InputError, match=message):
+        check(kept)
+
+
+def test_a_folder_that_kept_no_reply_does_not_pass(made, tmp_path: Path) -> None:
     study = json.loads((made[1] / "study.json").read_text())
-    study["collected"]["replies_left_out_of_seeds"] = [3]
+    study["collected"] |= {"replies_left_out_of_seeds": [3], "replies_of_seeds": []}
     shutil.copytree(made[1], tmp_path / "kept")
     (tmp_path / "kept" / "study.json").write_text(json.dumps(study))
     empty = pq.read_table(made[1] / "replies.parquet").slice(0, 0)
     pq.write_table(empty, tmp_path / "kept" / "replies.parquet")
-    found = check(tmp_path / "kept")
-    assert (found.cells, found.without_replies, found.replies) == (0, 6, 0)
+    with pytest.raises(InputError, match="has no cell whose replies were kept"):
+        check(tmp_path / "kept")
