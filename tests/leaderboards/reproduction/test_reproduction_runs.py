@@ -165,8 +165,11 @@ def test_a_collected_folder_is_small_and_gives_the_same_report(reproduce, tmp_pa
         collect(out, kept)
     with pytest.raises(InputError, match="collected folder"):
         reproduce("--methods", "grpo", out=kept)
-    with pytest.raises(InputError, match="do not fit into"):
+    with pytest.raises(InputError, match=r"all but the replies takes \d+ bytes, 2000 may be kept"):
         collect(out, tmp_path / "tight", max_bytes=2000)
+    beside = found["bytes"] - (kept / "replies.parquet").stat().st_size
+    with pytest.raises(InputError, match="do not fit into"):
+        collect(out, tmp_path / "tighter", max_bytes=beside + 4100)
 
 
 def test_the_site_gets_table_verdicts_and_pictures(reproduce) -> None:
