@@ -81,6 +81,8 @@ def _run_apart(units: Sequence[Unit], jobs: int, advance: Advance) -> None:
             if left:
                 worker.terminate()
             worker.join()
+        # nobody takes the units that are left, and the end must not wait until somebody does
+        tasks.cancel_join_thread()
 
 
 def _work(tasks: Any, news: Any) -> None:
