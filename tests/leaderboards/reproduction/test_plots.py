@@ -16,7 +16,7 @@ GROUPS = ("base", "grpo", "mupo", "mupo-k1", "mupo-k5")
 def test_what_can_be_drawn_is_drawn(made_up, tmp_path):
     drawn = draw_all(made_up(), tmp_path)
     names = [picture.name for picture, _ in drawn]
-    kinds = ("curves", "first-steps", "acc-at-k", "sr-qr", "diversity-acc")
+    kinds = ("acc-at-k", "sr-qr", "curves", "first-steps", "diversity-acc")
     assert names == [f"{kind}-late.svg" for kind in kinds]
     for picture, png in drawn:
         assert ET.fromstring(picture.data).tag.endswith("svg")
