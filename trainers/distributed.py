@@ -91,8 +91,11 @@ def process_group(config: Config) -> Iterator[None]:
         torch.cuda.set_device(local)
     with failures_named():
         dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=PATIENCE)
-    yield
-    dist.destroy_process_group()
+    try:
+        yield
+    finally:
+        # an interpreter that ends beside a living group may abort on the group's own threads
+        dist.destroy_process_group()
 
 
 def _check(config: Config) -> None:
