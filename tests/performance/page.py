@@ -4,7 +4,9 @@ Run: ``OMP_NUM_THREADS=1 .venv/bin/python tests/performance/page.py > page.md`` 
 comparison is on the random Idefics3 of ``training.py`` (or ``--against npbench-tiny``) and scaling
 on a shrunken Qwen2.5-VL; with ``--device cuda`` both are on random weights of the true
 Qwen2.5-VL-3B in bfloat16. ``--only SECTION`` prints some of it. TRL runs in the environment that
-``make test-oracles`` builds; ``--trl PYTHON`` names another one.
+``make test-oracles`` builds; ``--trl PYTHON`` names another one. ``--rollouts vllm`` compares with
+replies drawn by vLLM on our side: ``OMP_NUM_THREADS=1 .venv-vllm/bin/python
+tests/performance/page.py --only against --against npbench-tiny --rollouts vllm``.
 """
 
 import argparse
@@ -38,6 +40,14 @@ MODELS = ("idefics", "npbench-tiny", *SIZES)
 TRL = Path(__file__).parents[2] / ".venv-oracles-trl" / "bin" / "python"
 
 
+DRAWN = {
+    "transformers": "transformers' own sampling on both sides",
+    "vllm": "vLLM on our side, pushes of weights and their proof included, transformers' own "
+    "sampling on TRL's",
+}
+"""What draws the replies, in words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """What is measured: one size at a time differs from the first of each."""
@@ -50,7 +60,7 @@ class Grid:
 
 
 GRIDS = {
-    "cpu": Grid(groups=(8, 4, 16), sides=(8, 4, 12), replies=(16, 8, 32), prompts=2),
+    "cpu": Grid(groups=(16, 4, 8), sides=(8, 4, 12), replies=(16, 8, 32), prompts=2),
     # 32 x 32 picture tokens, G = 15, 512 reply tokens: the figures of issue 11
     "cuda": Grid(groups=(15, 8, 32), sides=(32, 16, 48), replies=(512, 128, 1024), prompts=4),
 }
@@ -115,10 +125,11 @@ def ours_on(
     prompts: int,
     group: int,
     reply: int,
+    rollouts: str = "transformers",
 ) -> tuple[Step, Config]:
     """Our step on some questions, and its settings."""
     sizes = {"prompts_per_step": prompts, "group_size": group, "sampling": {"max_tokens": reply}}
-    learner = changed(bench.learner, sizes)
+    learner = changed(bench.learner, {**sizes, "rollouts": {"backend": rollouts}})
     return measure(learner, some, steps=given.steps), learner.config
 
 
@@ -142,7 +153,9 @@ def against(bench: Bench, given: argparse.Namespace, grid: Grid, rates: dict[str
     side = grid.sides[0] if bench.name in SIZES else None
     group, reply, prompts = grid.groups[0], grid.replies[0], grid.prompts
     some = asked(bench, prompts * (given.steps + 1), side=side)
-    ours, config = ours_on(bench, some, given, prompts=prompts, group=group, reply=reply)
+    ours, config = ours_on(
+        bench, some, given, prompts=prompts, group=group, reply=reply, rollouts=given.rollouts
+    )
     assert ours.plain is not None
     plain = replace(ours, training=ours.plain)
     theirs = run_trl(bench, given.trl, some, config, steps=given.steps)
@@ -166,8 +179,8 @@ def against(bench: Bench, given: argparse.Namespace, grid: Grid, rates: dict[str
     words = [
         f"## Against TRL's GRPOTrainer: {bench.name}",
         f"{prompts} prompts of {ours.prompt_tokens:.0f} tokens, G = {group}, replies of at most "
-        f"{reply} tokens, {'bfloat16' if bench.big else 'float32'}, no KL term, transformers' own "
-        f"sampling on both sides; medians of {given.steps} steps after one. Tokens trained on are "
+        f"{reply} tokens, {'bfloat16' if bench.big else 'float32'}, no KL term, "
+        f"{DRAWN[given.rollouts]}; medians of {given.steps} steps after one. Tokens trained on are "
         f"those of prompt and reply over all rows, however often a path passes them. In TRL's "
         f"line drawing holds the encoding of prompts, in ours it does not.",
         table(head, rows),
@@ -356,6 +369,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=SECTIONS, default=SECTIONS)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--trl", type=Path, default=TRL)
+    parser.add_argument("--rollouts", choices=tuple(DRAWN), default="transformers")
     given = parser.parse_args()
     if given.steps < 1:
         parser.error(f"--steps must be at least 1, got {given.steps}")

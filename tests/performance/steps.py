@@ -19,8 +19,9 @@ from trainers.data import Question
 from trainers.encoding import Encoder
 from trainers.groups import Group, collect, reward_terms
 from trainers.learner import Learner
-from trainers.rollouts import TransformersBackend
+from trainers.rollouts import Backend
 from trainers.updates import learn
+from trainers.vllm_rollouts import rollout_backend
 
 
 @dataclass(slots=True)
@@ -110,28 +111,39 @@ def attention_of_a_cpu() -> dict[Any, Any]:
     }
 
 
-def draw(learner: Learner, examples: Sequence[Question], clock: Clock, *, step: int) -> list[Group]:
+def draw(
+    learner: Learner, examples: Sequence[Question], clock: Clock, backend: Backend, *, step: int
+) -> list[Group]:
     """The groups of a step, their seconds on the clock."""
     config = learner.config
-    backend = TransformersBackend(learner.policy, config.sampling.rows_at_once)
     with clock.timed("collect"):
         return collect(
             examples,
             config=config,
             encoder=cast(Encoder, _Timed(learner.policy.encoder, "encode", clock)),
-            backend=cast(TransformersBackend, _Timed(backend, "generate", clock)),
+            backend=cast(Backend, _Timed(backend, "generate", clock)),
             terms=reward_terms(config),
             step=step,
         )
 
 
 def measure(learner: Learner, examples: Sequence[Question], *, steps: int) -> Step:
-    """A step's medians, after one that warms up and on which FLOPs are counted."""
+    """A step's medians, after one that warms up and on which FLOPs are counted.
+
+    An engine's pushes of weights and its probes count as drawing.
+    """
+    with rollout_backend(learner.config, learner) as backend:
+        return _measure(learner, examples, backend, steps=steps)
+
+
+def _measure(
+    learner: Learner, examples: Sequence[Question], backend: Backend, *, steps: int
+) -> Step:
     size, plain, found = learner.config.prompts_per_step, plainly(learner), []
     for number in range(steps + 1):
         clock = Clock(learner.policy.device)
         some = examples[number * size : (number + 1) * size]
-        groups = draw(learner, some, clock, step=number + 1)
+        groups = draw(learner, some, clock, backend, step=number + 1)
         # step 0 would score all rows once more, for its checks
         flops = None
         if number == 0:
