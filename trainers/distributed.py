@@ -1,16 +1,15 @@
 """Several processes that train one policy: they share out prompts, and sum counts and gradients.
 
 ``torchrun`` and ``accelerate launch`` start the same command several times and say by environment
-variables who is who. A group stays on the process that drew it. Every process knows the replies and
-rewards of all groups, so credit and counts are those of the whole step and no method need know of
-this; it runs the model on its own rows alone. Process 0 writes logs and checkpoints. In one process
-everything here does nothing.
+variables who is who. Every process knows the replies and rewards of all groups, so credit and
+counts are those of the whole step and no method need know of this; it runs the model on the rows
+of its own groups alone. Process 0 writes logs and checkpoints. In one process everything here does
+nothing.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -22,21 +21,16 @@ from torch import Tensor, nn
 from npbench.errors import InputError
 from npbench.launch import environment_number, processes
 from trainers.config import Config
-from trainers.data import Question
-from trainers.encoding import Prompt
-from trainers.groups import Group
-from trainers.rollouts import Backend, Reply, Request
 
 __all__ = [
-    "FarPrompt",
     "NoLogs",
-    "SharedBackend",
+    "agree_on_gradients",
     "check_equal",
-    "draw_groups",
+    "collected_by_first",
     "failures_named",
     "first_process",
     "gathered",
-    "is_near",
+    "handed_out_by_first",
     "merged",
     "own",
     "process_group",
@@ -94,8 +88,10 @@ def process_group(config: Config) -> Iterator[None]:
     try:
         yield
     finally:
-        # an interpreter that ends beside a living group may abort on the group's own threads
-        dist.destroy_process_group()
+        # an interpreter that ends beside a living group may abort on the group's own threads;
+        # an engine that lived in it has ended it with itself
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
 def _check(config: Config) -> None:
@@ -108,18 +104,19 @@ def _check(config: Config) -> None:
     for name in ("FSDP", "DEEPSPEED"):
         if os.environ.get(f"ACCELERATE_USE_{name}", "false").lower() == "true":
             raise InputError(
-                f"accelerate must start plain processes (--multi_gpu), got {name}: every process "
-                f"holds the whole model here, and optimizer.share_states shares out the rest"
+                f"accelerate must start plain processes (--multi_gpu), got {name}: "
+                f"optimizer.fsdp=true shards the policy here"
             )
     mixed = os.environ.get("ACCELERATE_MIXED_PRECISION", "no")
     if mixed != "no":
         raise InputError(
             f"accelerate's mixed precision must be 'no', got {mixed!r}: set optimizer.precision"
         )
-    if config.rollouts.backend != "transformers":
+    rollouts = config.rollouts
+    if rollouts.backend == "vllm" and rollouts.tensor_parallel > 1:
         raise InputError(
-            f"rollouts.backend must be 'transformers' in {count} processes, "
-            f"got {config.rollouts.backend!r}"
+            f"rollouts.tensor_parallel must be 1 in {count} processes, each of which has an engine "
+            f"of its own, got {rollouts.tensor_parallel}"
         )
     if config.device not in ("auto", "cpu", "cuda"):
         raise InputError(
@@ -160,6 +157,28 @@ def gathered(value: T) -> list[T]:
     return found
 
 
+def collected_by_first(value: T) -> list[T]:
+    """The value that each process has here, in their order, on the first; empty on the others."""
+    if processes() == 1:
+        return [value]
+    found: list[Any] | None = [None] * processes() if first_process() else None
+    with failures_named():
+        dist.gather_object(value, found)
+    return found or []
+
+
+def handed_out_by_first(values: Sequence[T] | None) -> T:
+    """This process's one of the values that the first process has; None on the others."""
+    if processes() == 1:
+        assert values is not None
+        return values[0]
+    found: list[Any] = [None]
+    with failures_named():
+        dist.scatter_object_list(found, None if values is None else list(values))
+    value: T = found[0]
+    return value
+
+
 def merged(part: Mapping[int, T]) -> list[T]:
     """All processes' items in the order of their numbers; each number is known to one process."""
     found: dict[int, T] = {}
@@ -183,16 +202,22 @@ def sum_gradients(parameters: Sequence[nn.Parameter]) -> None:
     """
     if processes() == 1:
         return
+    gradients = agree_on_gradients(parameters)
+    with failures_named():
+        for work in [dist.all_reduce(gradient, async_op=True) for gradient in gradients]:
+            work.wait()
+
+
+def agree_on_gradients(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
+    """The gradients that exist on some process, with zeros where this one has none."""
     known = summed(torch.tensor([int(p.grad is not None) for p in parameters])).tolist()
     gradients = []
     for parameter, count in zip(parameters, known, strict=True):
         if count:
             if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
+                parameter.grad = torch.zeros_like(parameter, dtype=torch.float32)
             gradients.append(parameter.grad)
-    with failures_named():
-        for work in [dist.all_reduce(gradient, async_op=True) for gradient in gradients]:
-            work.wait()
+    return gradients
 
 
 def check_equal(name: str, value: object) -> None:
@@ -207,59 +232,6 @@ def check_equal(name: str, value: object) -> None:
                 f"all processes must have the same {name}: process {rank()} has {value}, "
                 f"process {number} has {other}"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class FarPrompt(Prompt):
-    """A prompt whose pictures and rows are another process's: its length is all that counts."""
-
-
-def is_near(prompt: Prompt) -> bool:
-    """Whether the rows behind a prompt are this process's."""
-    return not isinstance(prompt, FarPrompt)
-
-
-def draw_groups(
-    questions: Sequence[Question], collect_own: Callable[[Sequence[Question]], list[Group]]
-) -> list[Group]:
-    """The groups of some questions, each drawn and scored by one process.
-
-    Args:
-        questions: The same on all processes.
-        collect_own: Draws the groups of some of them.
-
-    Returns:
-        All groups in the order of the questions; those of others without their pictures.
-    """
-    near = collect_own(own(questions))
-    if processes() == 1:
-        return near
-    places = range(rank(), len(questions), processes())
-    found = merged({place: _sent(group) for place, group in zip(places, near, strict=True)})
-    for place, group in zip(places, near, strict=True):
-        found[place] = group
-    return found
-
-
-def _sent(group: Group) -> Group:
-    """What other processes get of a group."""
-    prompts = tuple(FarPrompt(prompt.ids_1L, {}) for prompt in group.prompts)
-    return replace(group, question=replace(group.question, images=()), prompts=prompts)
-
-
-@dataclass(frozen=True, slots=True)
-class SharedBackend:
-    """A backend that draws a share of the requests and gets the other replies from the others."""
-
-    backend: Backend
-
-    def generate(
-        self, requests: Sequence[Request], *, max_tokens: int, greedy: bool = False
-    ) -> list[tuple[Reply, ...]]:
-        """The replies to each request, on every process."""
-        drawn = self.backend.generate(own(requests), max_tokens=max_tokens, greedy=greedy)
-        places = range(rank(), len(requests), processes())
-        return merged(dict(zip(places, drawn, strict=True)))
 
 
 class NoLogs:

@@ -15,19 +15,14 @@ import torch
 from trainers.checkpoints import Position, open_run, save_checkpoint
 from trainers.config import Config
 from trainers.data import PromptStream, Question, held_out, questions
-from trainers.distributed import (
-    NoLogs,
-    SharedBackend,
-    draw_groups,
-    first_process,
-    process_group,
-)
+from trainers.distributed import NoLogs, first_process, gathered, process_group
 from trainers.dynamic_sampling import FilledBatch, fill_batch
 from trainers.evaluation import evaluate
 from trainers.groups import Group, collect, reward_terms
 from trainers.learner import Learner
 from trainers.logs import Logs
 from trainers.measures import Numbers, batch_numbers, speed
+from trainers.shared_rollouts import SharedBackend, draw_groups
 from trainers.supervised import Lessons, imitate
 from trainers.updates import learn
 from trainers.vllm_rollouts import EngineError, check_backend, rollout_backend
@@ -123,6 +118,8 @@ def _kept(learner: Learner, run: Path, position: Position, *, saved: int) -> Ite
     except EngineError:
         if position.step > saved:
             save_checkpoint(learner, run, position, metric=None)
+            # a launcher ends all processes as soon as one of them has ended
+            gathered(None)
         raise
 
 

@@ -18,7 +18,7 @@ from npbench.rng import digest
 from trainers.batches import Batch, Chunk, Section, make_batch
 from trainers.clusters import Clusters, find_clusters
 from trainers.config import Config
-from trainers.distributed import gathered, is_near, merged, summed
+from trainers.distributed import gathered, merged, summed
 from trainers.groups import Group
 from trainers.learner import Learner, apply_gradient
 from trainers.losses import Counts, LogZHead, kl_estimate, sampler_correction
@@ -26,6 +26,7 @@ from trainers.losses.diagnostics import ratio_report, step_zero_faults
 from trainers.methods import Scores
 from trainers.policy import Policy
 from trainers.prefix import Shared
+from trainers.shared_rollouts import is_near
 from trainers.tally import Tally
 
 __all__ = ["Pass", "accumulate", "complete_rows", "learn", "score"]

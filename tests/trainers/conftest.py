@@ -1,9 +1,24 @@
 """Tiny random models, built offline and saved as ordinary Hugging Face folders."""
 
+import json
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
+from safetensors.torch import load_file
+
+from trainers.config import Config, as_toml
+from trainers.logs import read_log
 
 CHAT = (
     "{% for message in messages %}{{ '<|' + message['role'] + '|>' }}"
@@ -222,3 +237,335 @@ def make_config(toy_rewards: str):
         return read_config({**values, **sections})
 
     return make
+
+
+WORKER = """
+import json, sys
+from pathlib import Path
+from npbench.errors import InputError
+from trainers.config import load_config
+from trainers.distributed import process_group
+from trainers.loop import train
+
+class Stop(Exception):
+    pass
+
+jobs = json.loads(sys.argv[1])
+with process_group(load_config(jobs[0][0])):
+    for recipe, run, stop in jobs:
+        def progress(step, numbers, stop=stop):
+            if step == stop:
+                raise Stop
+        folder = Path(run)
+        try:
+            train(load_config(recipe), folder, resume=stop == "resume", progress=progress)
+        except Stop:
+            pass
+        except InputError as error:
+            print(error)
+            break
+"""
+"""Trains one run after the other, up to a step, to the end, or from where a run stopped."""
+
+Job = tuple[Config, Path, int | str | None]
+SAFE = "model.safetensors"
+
+
+def environment(toy: Path, rank: int, port: int) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(toy), *sys.path]),
+        "WORLD_SIZE": "2",
+        "RANK": str(rank),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+@pytest.fixture
+def two_processes(tmp_path: Path):
+    """A function that trains runs in two processes, and gives what each of them printed."""
+
+    def written(jobs: Sequence[Job], rank: int) -> str:
+        lines = []
+        for number, (config, run, stop) in enumerate(jobs):
+            recipe = tmp_path / f"recipe-{rank}-{number}.toml"
+            recipe.write_text(as_toml(config))
+            lines.append((str(recipe), str(run), stop))
+        return json.dumps(lines)
+
+    def start(
+        first: Sequence[Job], second: Sequence[Job] | None = None, *, worker: str = WORKER
+    ) -> list[str]:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-c", worker, written(jobs, rank)],
+                env=environment(tmp_path / "toy", rank, port),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank, jobs in enumerate((first, first if second is None else second))
+        ]
+        ended = [(process, *process.communicate(timeout=500)) for process in started]
+        errors = [err[-3000:] for process, _, err in ended if process.returncode]
+        assert not errors, "\n".join(errors)
+        return [out.strip() for _, out, _ in ended]
+
+    return start
+
+
+@pytest.fixture
+def assert_same():
+    """A function that finds the same rollouts, logged numbers and parameters, up to sums' order."""
+    return _assert_same
+
+
+def _assert_same(one: Path, many: Path) -> None:
+    """The same rollouts, logged numbers and parameters, but for the order of sums."""
+    rollouts = [read_log(run / "rollouts.jsonl") for run in (one, many)]
+    assert [len(lines) for lines in rollouts] == [len(rollouts[0])] * 2
+    for a, b in zip(*rollouts, strict=True):
+        for name in ("step", "question", "sample", "seed", "ids", "terms", "reward"):
+            assert a[name] == b[name]
+    for name in ("scalars.jsonl", "evaluations.jsonl"):
+        lines = [read_log(run / name) for run in (one, many)]
+        for a, b in zip(*lines, strict=True):
+            assert list(a) == list(b)
+            for key in set(a) - {"seconds", "tokens_per_second"}:
+                assert a[key] == pytest.approx(b[key], rel=1e-4, abs=1e-6), key
+    last = [run / "checkpoints" / "last" for run in (one, many)]
+    model = json.loads((one / "run.json").read_text())["config"]["model"]
+    start = load_file(Path(model) / SAFE)
+    moved = [{name: w - start[name] for name, w in load_file(x / SAFE).items()} for x in last]
+    assert _distance(*moved) < 1e-4
+    # the first moment is linear in the gradients; Adam blows up what is nearly 0
+    states = [torch.load(x / "trainer.pt", weights_only=True)["optimizer"]["state"] for x in last]
+    assert _distance(*({k: one["exp_avg"] for k, one in state.items()} for state in states)) < 1e-5
+
+
+def _distance(one: dict[object, torch.Tensor], two: dict[object, torch.Tensor]) -> float:
+    """The relative distance of two sets of tensors."""
+    assert set(one) == set(two)
+    gap = sum(float((one[key] - two[key]).double().square().sum()) for key in one)
+    size = sum(float(tensor.double().square().sum()) for tensor in one.values())
+    assert size > 0.0
+    return math.sqrt(gap / size)
+
+
+@pytest.fixture
+def assert_bit_equal():
+    """A function that finds the same parameters and the same states of AdamW, to the last bit."""
+    return _assert_bit_equal
+
+
+def _assert_bit_equal(whole: Path, shared: Path) -> None:
+    """Processes that share out the optimiser's states end where those that keep them whole do."""
+    folders = [run / "checkpoints" / "last" for run in (whole, shared)]
+    first, second = (load_file(folder / SAFE) for folder in folders)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    states = [
+        torch.load(folder / "trainer.pt", weights_only=True)["optimizer"] for folder in folders
+    ]
+    assert states[0]["state"].keys() == states[1]["state"].keys()
+    for key, one in states[0]["state"].items():
+        assert all(torch.equal(one[name], states[1]["state"][key][name]) for name in one)
+    assert [g["params"] for g in states[0]["param_groups"]] == [
+        g["params"] for g in states[1]["param_groups"]
+    ]
+
+
+class FakeLLM:
+    """What ours uses of ``vllm.LLM`` and of the engine inside it.
+
+    It has a model of its own whose weights are only those it was given, and a prefix cache that is
+    wrong unless it is reset.
+    """
+
+    takes_weights = returns_all = True
+    dies_after = wrong_token = latest = None
+
+    def __init__(self, model: str, **options) -> None:
+        from transformers import AutoConfig, AutoModelForCausalLM
+
+        self.options, self.events, self.asked = options, [], []
+        self.awake, self.waiting, self.prefixes = {"weights", "kv_cache"}, [], {}
+        self.model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model)).eval()
+        self.llm_engine = self
+        self.model_config = SimpleNamespace(max_model_len=1024)
+        self.engine_core = SimpleNamespace(shutdown=lambda: self.events.append("shutdown"))
+        FakeLLM.latest = self
+
+    def sleep(self, level: int) -> None:
+        self.events.append(f"sleep {level}")
+        self.awake = set()
+
+    def wake_up(self, tags: list[str]) -> None:
+        self.events.append(f"wake {tags[0]}")
+        self.awake |= set(tags)
+
+    def collective_rpc(self, method: str, kwargs: dict) -> None:
+        assert method == "reload_weights"
+        assert "weights" in self.awake
+        self.events.append("push")
+        if "weights_path" in kwargs:
+            files = Path(kwargs["weights_path"]).glob("*.safetensors")
+            weights = {name: one for file in files for name, one in load_file(file).items()}
+        else:
+            weights = dict(kwargs["weights_iterator"])
+        if self.takes_weights:
+            found = self.model.load_state_dict(weights, strict=False)
+            assert not found.unexpected_keys
+            assert not found.missing_keys or self.model.config.tie_word_embeddings
+
+    def apply_model(self, change) -> None:
+        change(self.model)
+
+    def reset_prefix_cache(self) -> bool:
+        self.events.append("reset prefix")
+        self.prefixes.clear()
+        return True
+
+    def reset_mm_cache(self) -> None:
+        self.events.append("reset pixels")
+
+    def reset_encoder_cache(self) -> None:
+        self.events.append("reset features")
+
+    def add_request(self, name: str, prompt: dict, params) -> None:
+        assert self.awake == {"weights", "kv_cache"}
+        self.asked.append(params)
+        self.waiting.append((name, tuple(prompt["prompt_token_ids"]), params))
+
+    def abort_request(self, names: list[str]) -> None:
+        self.waiting = [one for one in self.waiting if one[0] not in names]
+
+    def has_unfinished_requests(self) -> bool:
+        return bool(self.waiting)
+
+    def step(self) -> list[SimpleNamespace]:
+        """One reply at a time, the last one asked for first."""
+        if self.dies_after is not None and len(self.asked) > self.dies_after:
+            raise RuntimeError("EngineCore encountered an issue.\nSee stack trace")
+        name, prompt, params = self.waiting.pop()
+        if not self.returns_all and not self.waiting:
+            return []
+        self.events.append("draw")
+        return [
+            SimpleNamespace(request_id=name, finished=True, outputs=[self._reply(prompt, params)])
+        ]
+
+    @torch.no_grad()
+    def _reply(self, prompt: tuple[int, ...], params) -> SimpleNamespace:
+        generator = torch.Generator().manual_seed(params.seed)
+        ids, logprobs, reason = [], [], "length"
+        while len(ids) < params.max_tokens and reason == "length":
+            logits_V = self._logits(prompt, ids)
+            for token, bias in (params.logit_bias or {}).items():
+                logits_V[token] += bias
+            log_V = (logits_V / (params.temperature or 1.0)).log_softmax(-1)
+            token = int(torch.multinomial(log_V.exp(), 1, generator=generator))
+            token = token if params.temperature else int(log_V.argmax())
+            token = token if self.wrong_token is None else self.wrong_token
+            ids.append(token)
+            logprobs.append({token: SimpleNamespace(logprob=float(log_V[token]))})
+            reason = "stop" if token in params.stop_token_ids else "length"
+        return SimpleNamespace(token_ids=ids, logprobs=logprobs, finish_reason=reason)
+
+    def _logits(self, prompt: tuple[int, ...], ids: list[int]) -> torch.Tensor:
+        if ids:
+            return self.model(torch.tensor([[*prompt, *ids]])).logits[0, -1]
+        if prompt not in self.prefixes:
+            self.prefixes[prompt] = self.model(torch.tensor([prompt])).logits[0, -1]
+        return self.prefixes[prompt].clone()
+
+
+@pytest.fixture
+def fake_vllm(monkeypatch) -> type[FakeLLM]:
+    """A module ``vllm`` whose engine is the fake."""
+    module = ModuleType("vllm")
+    kinds = SimpleNamespace(FINAL_ONLY="final")
+    for name, value in {
+        "__version__": "0.33.1",
+        "LLM": FakeLLM,
+        "SamplingParams": lambda **given: SimpleNamespace(**given),
+        "sampling_params": SimpleNamespace(RequestOutputKind=kinds),
+    }.items():
+        setattr(module, name, value)
+    monkeypatch.setitem(sys.modules, "vllm", module)
+    for name in ("ENABLE_V1_MULTIPROCESSING", "CPU_OMP_THREADS_BIND", "CPU_KVCACHE_SPACE"):
+        monkeypatch.setenv(f"VLLM_{name}", "0")
+    return FakeLLM
+
+
+@pytest.fixture(scope="session")
+def widened(idefics_model: Path, text_model: Path, tmp_path_factory):
+    """A function that makes a tiny model with heads as wide as vLLM's attention on a CPU wants."""
+    import transformers
+
+    def make(kind: str, *, tied: bool = False) -> Path:
+        source = {"picture": idefics_model, "text": text_model}[kind]
+        folder = tmp_path_factory.mktemp("models") / ("text" if kind == "text" else "wide")
+        config = transformers.AutoConfig.from_pretrained(source)
+        text = config.get_text_config()
+        text.hidden_size, text.head_dim = 64, 32
+        config.tie_word_embeddings = text.tie_word_embeddings = tied
+        loader = transformers.AutoModelForCausalLM
+        if kind == "picture":
+            config.vision_config.hidden_size = 64
+            loader = transformers.AutoModelForImageTextToText
+            transformers.AutoProcessor.from_pretrained(source).save_pretrained(folder)
+        else:
+            transformers.AutoTokenizer.from_pretrained(source).save_pretrained(folder)
+        torch.manual_seed(0)
+        loader.from_config(config).save_pretrained(folder)
+        return folder
+
+    return make
+
+
+@dataclass
+class Served:
+    process: subprocess.Popen[str]
+    address: str
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+
+@pytest.fixture
+def serving():
+    """The command ``npbench serve-rollouts`` in a process of its own, once it answers."""
+    return _serving
+
+
+@contextmanager
+def _serving(model: Path, *, port: int = 0, log: Path) -> Iterator[Served]:
+    command = [str(Path(sys.executable).with_name("npbench")), "serve-rollouts"]
+    command += ["--model", str(model), "--port", str(port), "--dtype", "float32", "--rows", "64"]
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line.startswith(f"rollouts of {model} at http://127.0.0.1:"), log.read_text()[-3000:]
+        yield Served(process, line.split()[-1])
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0, log.read_text()[-3000:]
+            assert process.stdout.read() == ""
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

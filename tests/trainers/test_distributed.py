@@ -1,155 +1,19 @@
 """Several processes train as one does: the same rollouts, losses, gradients and parameters."""
 
 import json
-import math
 import os
-import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from npbench.errors import InputError
-from trainers.config import Config, as_toml
+from trainers.config import as_toml
 from trainers.distributed import process_group
 from trainers.logs import read_log
 from trainers.loop import train
-
-WORKER = """
-import json, sys
-from pathlib import Path
-from npbench.errors import InputError
-from trainers.config import load_config
-from trainers.distributed import process_group
-from trainers.loop import train
-
-class Stop(Exception):
-    pass
-
-jobs = json.loads(sys.argv[1])
-with process_group(load_config(jobs[0][0])):
-    for recipe, run, stop in jobs:
-        def progress(step, numbers, stop=stop):
-            if step == stop:
-                raise Stop
-        folder = Path(run)
-        try:
-            train(load_config(recipe), folder, resume=stop == "resume", progress=progress)
-        except Stop:
-            pass
-        except InputError as error:
-            print(error)
-            break
-"""
-"""Trains one run after the other, up to a step, to the end, or from where a run stopped."""
-
-Job = tuple[Config, Path, int | str | None]
-
-
-def environment(toy: Path, rank: int, port: int) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(toy), *sys.path]),
-        "WORLD_SIZE": "2",
-        "RANK": str(rank),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "OMP_NUM_THREADS": "1",
-    }
-
-
-@pytest.fixture
-def two_processes(tmp_path: Path):
-    """A function that trains runs in two processes, and gives what each of them printed."""
-
-    def written(jobs: Sequence[Job], rank: int) -> str:
-        lines = []
-        for number, (config, run, stop) in enumerate(jobs):
-            recipe = tmp_path / f"recipe-{rank}-{number}.toml"
-            recipe.write_text(as_toml(config))
-            lines.append((str(recipe), str(run), stop))
-        return json.dumps(lines)
-
-    def start(
-        first: Sequence[Job], second: Sequence[Job] | None = None, *, worker: str = WORKER
-    ) -> list[str]:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            port = listener.getsockname()[1]
-        started = [
-            subprocess.Popen(
-                [sys.executable, "-c", worker, written(jobs, rank)],
-                env=environment(tmp_path / "toy", rank, port),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for rank, jobs in enumerate((first, first if second is None else second))
-        ]
-        said = []
-        for process in started:
-            out, err = process.communicate(timeout=500)
-            assert process.returncode == 0, err[-3000:]
-            said.append(out.strip())
-        return said
-
-    return start
-
-
-def assert_same(one: Path, many: Path) -> None:
-    """The same rollouts, logged numbers and parameters, but for the order of sums."""
-    rollouts = [read_log(run / "rollouts.jsonl") for run in (one, many)]
-    assert [len(lines) for lines in rollouts] == [len(rollouts[0])] * 2
-    for a, b in zip(*rollouts, strict=True):
-        for name in ("step", "question", "sample", "seed", "ids", "terms", "reward"):
-            assert a[name] == b[name]
-    for name in ("scalars.jsonl", "evaluations.jsonl"):
-        lines = [read_log(run / name) for run in (one, many)]
-        for a, b in zip(*lines, strict=True):
-            assert list(a) == list(b)
-            for key in set(a) - {"seconds", "tokens_per_second"}:
-                assert a[key] == pytest.approx(b[key], rel=1e-4, abs=1e-6), key
-    last = [run / "checkpoints" / "last" for run in (one, many)]
-    model = json.loads((one / "run.json").read_text())["config"]["model"]
-    start = load_file(Path(model) / SAFE)
-    moved = [{name: w - start[name] for name, w in load_file(x / SAFE).items()} for x in last]
-    assert distance(*moved) < 1e-4
-    # the first moment is linear in the gradients; Adam blows up what is nearly 0
-    states = [torch.load(x / "trainer.pt", weights_only=True)["optimizer"]["state"] for x in last]
-    assert distance(*({k: one["exp_avg"] for k, one in state.items()} for state in states)) < 1e-5
-
-
-def assert_states_are_bit_equal(whole: Path, shared: Path) -> None:
-    """Processes that share out the optimiser's states end where those that keep them whole do."""
-    folders = [run / "checkpoints" / "last" for run in (whole, shared)]
-    first, second = (load_file(folder / SAFE) for folder in folders)
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    states = [
-        torch.load(folder / "trainer.pt", weights_only=True)["optimizer"] for folder in folders
-    ]
-    assert states[0]["state"].keys() == states[1]["state"].keys()
-    for key, one in states[0]["state"].items():
-        assert all(torch.equal(one[name], states[1]["state"][key][name]) for name in one)
-    assert [g["params"] for g in states[0]["param_groups"]] == [
-        g["params"] for g in states[1]["param_groups"]
-    ]
-
-
-SAFE = "model.safetensors"
-
-
-def distance(one: dict[object, torch.Tensor], two: dict[object, torch.Tensor]) -> float:
-    """The relative distance of two sets of tensors."""
-    assert set(one) == set(two)
-    gap = sum(float((one[key] - two[key]).double().square().sum()) for key in one)
-    size = sum(float(tensor.double().square().sum()) for tensor in one.values())
-    assert size > 0.0
-    return math.sqrt(gap / size)
-
 
 CASES = {
     "grpo": {"optimizer": {"mini_batches": 2}, "loss": {"kl_coef": 0.05}},
@@ -179,7 +43,7 @@ CASES = {
 
 
 def test_two_processes_train_as_one_or_write_no_checkpoint(
-    text_model: Path, make_config, two_processes, tmp_path: Path
+    text_model: Path, make_config, two_processes, assert_same, assert_bit_equal, tmp_path: Path
 ) -> None:
     configs = {
         method: make_config(
@@ -195,6 +59,9 @@ def test_two_processes_train_as_one_or_write_no_checkpoint(
     sharing = {**CASES["dmpo"], "optimizer": {"share_states": True}}
     sharer = make_config(text_model, method="dmpo", steps=2, prompts_per_step=3, **sharing)
     jobs.append((sharer, tmp_path / "shared", None))
+    sharing = {**CASES["flowrl"], "optimizer": {"share_states": True}}
+    sharer = make_config(text_model, method="flowrl", steps=2, prompts_per_step=3, **sharing)
+    jobs.append((sharer, tmp_path / "shared-adapter", None))
     # at the end a run that is not the same in both
     mixed = [
         make_config(text_model, steps=1, optimizer={"learning_rate": rate}) for rate in (1e-3, 1e-2)
@@ -204,8 +71,8 @@ def test_two_processes_train_as_one_or_write_no_checkpoint(
         assert line.startswith("all processes must have the same trained parameters: process ")
         assert "\n" not in line
     assert not list((tmp_path / "mixed" / "checkpoints").iterdir())
-    shared = tmp_path / "shared"
-    assert_states_are_bit_equal(tmp_path / "dmpo-two", shared)
+    assert_bit_equal(tmp_path / "dmpo-two", tmp_path / "shared")
+    assert_bit_equal(tmp_path / "flowrl-two", tmp_path / "shared-adapter")
     for name, config in configs.items():
         train(config, tmp_path / f"{name}-one")
         assert_same(tmp_path / f"{name}-one", tmp_path / f"{name}-two")
@@ -272,7 +139,7 @@ def test_each_process_keeps_the_moments_of_its_own_parameters_alone(
 
 
 def test_a_run_goes_on_with_another_number_of_processes(
-    idefics_model: Path, make_config, two_processes, tmp_path: Path
+    idefics_model: Path, make_config, two_processes, assert_same, tmp_path: Path
 ) -> None:
     # with rows without pictures a process may have no gradient where the other one has
     config = make_config(
@@ -336,7 +203,9 @@ def test_processes_that_disagree_or_are_lost_are_named_in_one_line(
     assert lost.endswith("the run can go on from its last checkpoint with --resume")
 
 
-def test_the_command_runs_under_torchrun(text_model: Path, make_config, tmp_path: Path) -> None:
+def test_the_command_runs_under_torchrun(
+    text_model: Path, make_config, assert_same, tmp_path: Path
+) -> None:
     config = make_config(text_model, steps=1)
     recipe, run = tmp_path / "recipe.toml", tmp_path / "run"
     recipe.write_text(as_toml(config))
@@ -363,11 +232,15 @@ def test_the_command_runs_under_torchrun(text_model: Path, make_config, tmp_path
         ({"prompts_per_step": 1}, {}, "prompts_per_step must be at least the 2 processes, got 1"),
         ({"device": "cuda:0"}, {}, "device must be auto, cuda or cpu in 2 processes, got 'cuda:0'"),
         (
-            {"rollouts": {"backend": "vllm"}},
+            {"rollouts": {"backend": "vllm", "tensor_parallel": 4}},
             {},
-            "rollouts.backend must be 'transformers' in 2 processes, got 'vllm'",
+            "rollouts.tensor_parallel must be 1 in 2 processes, .* got 4",
         ),
-        ({}, {"ACCELERATE_USE_FSDP": "true"}, "accelerate must start plain processes"),
+        (
+            {},
+            {"ACCELERATE_USE_FSDP": "true"},
+            r"accelerate must start plain processes \(--multi_gpu\), got FSDP: optimizer.fsdp=true",
+        ),
         (
             {},
             {"ACCELERATE_MIXED_PRECISION": "bf16"},
