@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from npbench.errors import InputError
+from trainers.fsdp import named_tensors
 from trainers.sections import LoraSettings
 
 __all__ = [
@@ -138,15 +139,18 @@ def adapter_off(model: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def merged_state(model: nn.Module) -> dict[str, Tensor]:
-    """The tensors of an ordinary model of the same function; the model itself is not changed."""
+    """The tensors of an ordinary model of the same function; the model itself is not changed.
+
+    Those of a sharded model are whole, in the types that it computes in.
+    """
     deltas = {
         f"{name}.weight": module.get_delta_weight("default") for name, module in _adapted(model)
     }
     found = {}
-    for name, tensor in model.state_dict().items():
+    for name, tensor in named_tensors(model).items():
         if "lora_" in name:
             continue
         plain = name.replace(".base_layer.", ".")
         delta = deltas.get(plain)
-        found[plain] = tensor if delta is None else (tensor + delta).to(tensor.dtype)
+        found[plain] = tensor.detach() if delta is None else (tensor + delta).to(tensor.dtype)
     return found

@@ -9,41 +9,28 @@ under way; whatever is random is a function of seed and step.
 import json
 import os
 import platform
-import random
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from safetensors import SafetensorError
+from torch import Tensor
 
 from npbench.errors import InputError
-from trainers.adapters import adapter_state, load_adapter
 from trainers.config import Config, as_toml, differing_setting
 from trainers.distributed import check_equal, first_process, processes
+from trainers.fsdp_states import weights_at_rest
 from trainers.learner import Learner, load_learner
+from trainers.run_state import LIBRARIES, Position, restore, save_state, sums, write_text
 from trainers.shared_adamw import whole_state
 
 __all__ = ["Position", "claim_run", "last_checkpoint", "open_run", "save_checkpoint"]
 
-LIBRARIES = ("npbench", "torch", "transformers", "numpy", "tokenizers")
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where a run is."""
-
-    step: int = 0
-    """Steps done."""
-    cursor: int = 0
-    """Questions taken from the stream."""
-    best: float | None = None
-    """The best held-out score so far."""
-    best_step: int | None = None
+SHARING = ("share_states", "fsdp")
+"""Settings of the optimiser that may change between a run and its resumption."""
 
 
 def last_checkpoint(run: Path) -> Path | None:
@@ -74,7 +61,10 @@ def claim_run(config: Config, run: Path, *, resume: bool) -> Path | None:
     if not stated.exists():
         raise InputError(f"{run} is no run: it has no run.json")
     before = json.loads(stated.read_text(encoding="utf-8"))["config"]
-    found = differing_setting(before, config.model_dump(mode="json"))
+    now = config.model_dump(mode="json")
+    # how memory is shared out changes neither the run nor its checkpoints
+    now["optimizer"] |= {name: before["optimizer"].get(name, False) for name in SHARING}
+    found = differing_setting(before, now)
     if found:
         raise InputError(f"{run} cannot be resumed with other settings: {found}")
     return last_checkpoint(run)
@@ -91,7 +81,7 @@ def open_run(config: Config, run: Path, *, resume: bool) -> tuple[Learner, Posit
     frozen = config.lora.rank > 0
     source = config.model if checkpoint is None or frozen else str(checkpoint)
     learner = load_learner(config, source)
-    position = Position() if checkpoint is None else _restore(learner, checkpoint)
+    position = Position() if checkpoint is None else restore(learner, checkpoint)
     check_equal("step to begin with", position.step)
     if not first_process():
         return learner, position
@@ -106,14 +96,8 @@ def open_run(config: Config, run: Path, *, resume: bool) -> tuple[Learner, Posit
             "python": platform.python_version(),
         }
         (run / "config.toml").write_text(as_toml(config), encoding="utf-8")
-        _write(run / "run.json", json.dumps(about, indent=1) + "\n")
+        write_text(run / "run.json", json.dumps(about, indent=1) + "\n")
     return learner, position
-
-
-def _write(path: Path, text: str) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
 
 
 def save_checkpoint(
@@ -136,20 +120,36 @@ def save_checkpoint(
         InputError: If it cannot be written, for want of space say; earlier ones stay.
     """
     if processes() > 1:
-        check_equal("trained parameters", _sums(learner.parameters()))
+        check_equal("trained parameters", sums(learner.parameters()))
     optimizer = whole_state(learner.optimizer)
     if metric is not None and (position.best is None or metric > position.best):
         position = replace(position, best=metric, best_step=position.step)
-    if not first_process():
-        return position
+    with weights_at_rest(learner.policy.model) as weights:
+        if first_process():
+            _write_checkpoint(learner, run, position, weights, optimizer)
+    return position
+
+
+def _write_checkpoint(
+    learner: Learner,
+    run: Path,
+    position: Position,
+    weights: Mapping[str, Tensor] | None,
+    optimizer: dict[str, Any],
+) -> None:
+    """Writes a checkpoint, moves the links, removes what is beyond the bounded number.
+
+    Raises:
+        InputError: If it cannot be written.
+    """
     folder = run / "checkpoints"
     target = folder / f"step-{position.step:06d}"
     part = folder / f".{target.name}.part"
     try:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        learner.policy.save(part)
-        _save_state(learner, optimizer, part, position)
+        learner.policy.save(part, weights)
+        save_state(learner, optimizer, part, position)
         for path in [*part.iterdir(), part]:
             _to_disk(path)
         if target.exists():
@@ -165,7 +165,6 @@ def save_checkpoint(
     if position.best_step == position.step:
         _link(folder / "best", target.name)
     _remove_old(run, learner.config, position)
-    return position
 
 
 def _to_disk(path: Path) -> None:
@@ -190,73 +189,3 @@ def _remove_old(run: Path, config: Config, position: Position) -> None:
     for path in _steps(run)[: -config.keep_checkpoints]:
         if path.name not in kept:
             shutil.rmtree(path)
-
-
-def _save_state(
-    learner: Learner, optimizer: dict[str, Any], folder: Path, position: Position
-) -> None:
-    """All but the model, which is there already; ``trainer.json`` is the mark of completion."""
-    state: dict[str, Any] = {
-        "optimizer": optimizer,
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-    }
-    state["adapter"] = adapter_state(learner.policy.model)
-    if learner.log_z is not None:
-        state["log_z"] = learner.log_z.state_dict()
-    if learner.reference is not None and not learner.reference.without_adapter:
-        state["reference"] = _fingerprint(learner.reference.model)
-    torch.save(state, folder / "trainer.pt")
-    kind, words, *rest = np.random.get_state()  # noqa: NPY002
-    about = {
-        "schema": 1,
-        "step": position.step,
-        "cursor": position.cursor,
-        "best": position.best,
-        "best_step": position.best_step,
-        "config": learner.config.model_dump(mode="json"),
-        "versions": {name: version(name) for name in LIBRARIES},
-        "python_rng": random.getstate(),
-        "numpy_rng": [kind, np.asarray(words).tolist(), *rest],
-    }
-    _write(folder / "trainer.json", json.dumps(about) + "\n")
-
-
-def _restore(learner: Learner, folder: Path) -> Position:
-    """Puts a checkpoint's state into a learner that was loaded from it.
-
-    Raises:
-        InputError: If the reference is not the one that the run began with.
-    """
-    about = json.loads((folder / "trainer.json").read_text(encoding="utf-8"))
-    state = torch.load(folder / "trainer.pt", map_location="cpu", weights_only=True)
-    learner.optimizer.load_state_dict(state["optimizer"])
-    if learner.config.lora.rank:
-        load_adapter(learner.policy.model, state["adapter"])
-    if learner.log_z is not None:
-        learner.log_z.load_state_dict(state["log_z"])
-    reference = learner.reference
-    if "reference" in state and reference and state["reference"] != _fingerprint(reference.model):
-        raise InputError(
-            f"the reference {learner.config.reference or learner.config.model} has changed since "
-            f"{folder} was written"
-        )
-    torch.set_rng_state(state["torch"])
-    if state["cuda"] and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(state["cuda"])
-    kind, words, numbers = about["python_rng"]
-    random.setstate((kind, tuple(words), numbers))
-    np.random.set_state(tuple(about["numpy_rng"]))  # noqa: NPY002
-    return Position(about["step"], about["cursor"], about["best"], about["best_step"])
-
-
-def _fingerprint(model: torch.nn.Module) -> list[float]:
-    """Sums over all parameters that differ between any two models in practice."""
-    return _sums(list(model.parameters()))
-
-
-def _sums(parameters: Sequence[torch.nn.Parameter]) -> list[float]:
-    with torch.no_grad():
-        first = sum(float(p.double().sum()) for p in parameters)
-        second = sum(float(p.double().square().sum()) for p in parameters)
-    return [first, second]

@@ -131,6 +131,11 @@ def read_config(values: Mapping[str, Any]) -> Config:
         )
     if "lm_head" in config.lora.targets:
         raise InputError("lora.targets must not hold lm_head: the head is not adapted")
+    if config.lora.rank and config.optimizer.fsdp:
+        raise InputError(
+            f"optimizer.fsdp must be false where lora.rank={config.lora.rank} keeps the weights "
+            f"frozen, got true: optimizer.share_states shares out the adapter's moments"
+        )
     _check_reward(config)
     return config
 
@@ -299,7 +304,7 @@ def _value(value: Any) -> str:
 
 _LATER: dict[str, dict[str, Any]] = {
     "rollouts": RolloutSettings().model_dump(mode="json"),
-    "optimizer": {"share_states": False},
+    "optimizer": {"share_states": False, "fsdp": False},
 }
 """Settings that runs of earlier versions lack: they had what is the default now."""
 
@@ -307,12 +312,21 @@ _LATER: dict[str, dict[str, Any]] = {
 def differing_setting(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     """The first setting in which two configurations disagree, with both values.
 
+    Where a rollout server is does not count: it may have moved.
+
     Example:
         >>> differing_setting({"a": {"b": 1}}, {"a": {"b": 2}})
         'a.b is 1 in the run and 2 now'
     """
     later = {key: {**_LATER[key], **old.get(key, {})} for key in _LATER if key in new}
-    return _first_difference({**old, **later}, new)
+    return _first_difference(_unplaced({**old, **later}), _unplaced(new))
+
+
+def _unplaced(values: Mapping[str, Any]) -> dict[str, Any]:
+    rollouts = values.get("rollouts")
+    if rollouts is None:
+        return dict(values)
+    return {**values, "rollouts": {**rollouts, "address": None}}
 
 
 def _first_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:

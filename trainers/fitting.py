@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from npbench.launch import processes
 from trainers.config import Config
 from trainers.memory import Memory
 from trainers.plan import Plan, make_plan
@@ -11,6 +12,8 @@ __all__ = ["Fit", "fit"]
 
 RANK = 16
 """Of the adapter that is proposed where training the whole model cannot fit."""
+STATES = "optimizer.share_states"
+SHARDS = "optimizer.fsdp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,8 @@ def fit(
 ) -> Fit | None:
     """How a run fits; None where its model is not known.
 
-    Settings that leave the gradient as it is are proposed first, an adapter last.
+    Settings that leave the gradient as it is are proposed first, an adapter last. Several processes
+    are proposed to share out AdamW's moments, and then to shard the policy.
 
     Args:
         configured: The run's settings with further changes, such as ``lora.rank=16``.
@@ -80,20 +84,22 @@ def fit(
 
 
 def _needed(config: Config, memory: Memory, whole: int) -> int:
-    """The bytes of a run; vLLM takes a share of a GPU, unless asleep while training goes on."""
+    """The bytes of a run; vLLM takes a share of a GPU, unless asleep or behind an address."""
     rollouts = config.rollouts
     if rollouts.backend != "vllm":
         return memory.total
-    engine = int(rollouts.memory_fraction * whole)
+    engine = 0 if rollouts.address is not None else int(rollouts.memory_fraction * whole)
     kept = memory.weights + memory.trained + memory.reference
     passing = memory.logits + memory.activations
     return kept + (max(passing, engine) if rollouts.sleep else passing + engine)
 
 
 def _proposals(config: Config, prompt_tokens: int) -> Iterator[list[str]]:
-    """Changes, one at a time and then together, an adapter after all others."""
+    """Changes, one at a time and then together; shards after them, and then an adapter."""
     optimizer, row = config.optimizer, prompt_tokens + config.sampling.max_tokens
+    several = processes() > 1
     known = [
+        (several and not optimizer.share_states and not optimizer.fsdp, f"{STATES}=true"),
         (not optimizer.shared_prefix, "optimizer.shared_prefix=true"),
         (optimizer.tokens_at_once > row, f"optimizer.tokens_at_once={row}"),
         (not optimizer.gradient_checkpointing, "optimizer.gradient_checkpointing=true"),
@@ -106,6 +112,13 @@ def _proposals(config: Config, prompt_tokens: int) -> Iterator[list[str]]:
     changes = [change for useful, change in known if useful]
     yield from ([change] for change in changes)
     yield from (changes[:count] for count in range(2, len(changes) + 1))
-    if not config.lora.rank:
-        yield [f"lora.rank={RANK}"]
-        yield [*changes, f"lora.rank={RANK}"]
+    if config.lora.rank:
+        return
+    if several and not optimizer.fsdp:
+        # neither the moments' sharing nor an adapter goes with it
+        sharded = [*([f"{STATES}=false"] if optimizer.share_states else []), f"{SHARDS}=true"]
+        yield sharded
+        yield [*(change for change in changes if not change.startswith(STATES)), *sharded]
+    adapter = [*([f"{SHARDS}=false"] if optimizer.fsdp else []), f"lora.rank={RANK}"]
+    yield adapter
+    yield [*changes, *adapter]

@@ -9,7 +9,9 @@ from torch import nn
 
 from npbench.errors import InputError
 from trainers.config import Config
-from trainers.distributed import processes, sum_gradients
+from trainers.distributed import agree_on_gradients, failures_named, processes, sum_gradients
+from trainers.fsdp import shards_of
+from trainers.fsdp_states import clip_shards
 from trainers.loading import load_policy
 from trainers.losses import LogZHead
 from trainers.methods import METHOD_TABLE, Method
@@ -35,7 +37,7 @@ class Learner:
         return METHOD_TABLE[self.config.method]
 
     def parameters(self) -> list[nn.Parameter]:
-        """All that is trained."""
+        """All that is trained, as it is in a pass: whole."""
         head = [] if self.log_z is None else list(self.log_z.parameters())
         return [*self.policy.trained(), *head]
 
@@ -55,8 +57,9 @@ def load_learner(config: Config, source: str) -> Learner:
             reference = replace(policy, without_adapter=True)
         else:
             reference = load_policy(config.reference or config.model, config, trained=False)
-    options = config.optimizer
-    groups: list[dict[str, Any]] = [{"params": policy.trained(), "rate": options.learning_rate}]
+    options, shards = config.optimizer, shards_of(policy.model)
+    trained = policy.trained() if shards is None else shards.trained
+    groups: list[dict[str, Any]] = [{"params": trained, "rate": options.learning_rate}]
     log_z = None
     if method.needs_log_z:
         with torch.random.fork_rng(devices=[]):
@@ -116,9 +119,7 @@ def apply_gradient(learner: Learner, *, step: int) -> float:
     Raises:
         InputError: If the gradient is not finite; the parameters are left as they are.
     """
-    parameters = learner.parameters()
-    sum_gradients(parameters)
-    norm = float(nn.utils.clip_grad_norm_(parameters, learner.config.optimizer.max_grad_norm))
+    norm = _sum_and_clip(learner)
     if not math.isfinite(norm):
         raise InputError(f"the gradient at step {step} must be finite, its norm is {norm}")
     factor = learning_rate(learner.config, step)
@@ -126,4 +127,22 @@ def apply_gradient(learner: Learner, *, step: int) -> float:
         group["lr"] = group["rate"] * factor
     learner.optimizer.step()
     learner.optimizer.zero_grad(set_to_none=True)
+    if (shards := shards_of(learner.policy.model)) is not None:
+        with failures_named():
+            shards.gather()
     return norm
+
+
+def _sum_and_clip(learner: Learner) -> float:
+    """Gives the optimiser's parameters the clipped sum of all processes; the norm before that."""
+    limit, shards = learner.config.optimizer.max_grad_norm, shards_of(learner.policy.model)
+    if shards is None:
+        parameters = learner.parameters()
+        sum_gradients(parameters)
+        return float(nn.utils.clip_grad_norm_(parameters, limit))
+    if learner.log_z is not None:
+        sum_gradients(list(learner.log_z.parameters()))
+    agree_on_gradients(learner.policy.trained())
+    with failures_named():
+        shards.reduce()
+    return clip_shards(learner.optimizer, limit)

@@ -12,10 +12,13 @@ from torch import nn
 
 from evaluators.models import shipped_model
 from npbench.errors import InputError
+from npbench.launch import processes
 from trainers.adapters import attach_adapter
 from trainers.blank import BLANK, make_blank
 from trainers.config import Config
+from trainers.distributed import failures_named
 from trainers.encoding import load_encoder
+from trainers.fsdp import shard_model
 from trainers.policy import Policy
 from trainers.recomputing import recompute_layers
 
@@ -85,7 +88,7 @@ def _load(source: str, config: Config, *, trained: bool) -> Policy:
     if adapted:
         attach_adapter(model, config.lora, seed=config.seed)
     model.eval()
-    if trained and config.optimizer.gradient_checkpointing:
+    if trained and optimizer.gradient_checkpointing:
         recompute_layers(model)
     rename_cache(model)
     sampling = config.sampling
@@ -97,8 +100,15 @@ def _load(source: str, config: Config, *, trained: bool) -> Policy:
         max_pixels=sampling.max_pixels,
     )
     placeholders = [image_token_id, getattr(model_config, "video_token_id", None)]
+    device = pick_device(config.device)
+    if trained and optimizer.fsdp and processes() > 1:
+        # a shelf at a time goes over: the device need not hold the whole model in float32
+        with failures_named():
+            shard_model(model, device=device, precision=precision)
+    else:
+        model.to(device)
     return Policy(
-        model=model.to(pick_device(config.device)),
+        model=model,
         encoder=encoder,
         temperature=sampling.temperature,
         end_ids=_end_ids(model, encoder.tokenizer),

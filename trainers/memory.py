@@ -37,7 +37,8 @@ class Memory:
     """Bytes by use."""
 
     weights: int
-    """The policy's in the type they are kept in, and in bfloat16 again where that computes."""
+    """The policy's in the type they are kept in, and in bfloat16 again where that computes; a shard
+    in float32 and all of them in the type that computes."""
     trained: int
     """Gradients and AdamW's two moments of what is trained; an adapter's weights, too."""
     reference: int
@@ -67,14 +68,23 @@ def estimate_memory(
         prompt_tokens: Of the longest prompt, picture tokens included.
         second_model: Whether there is a reference beside the policy, not the policy without its
             adapter.
-        processes: How many train together; they may share out the optimiser's states.
+        processes: How many train together; they may share out the optimiser's states, or shard the
+            policy.
     """
-    sharing = processes if config.optimizer.share_states else 1
-    computing = 2 if config.optimizer.precision == "bfloat16" else FLOAT
+    options = config.optimizer
+    sharing = processes if options.share_states else 1
+    computing = 2 if options.precision == "bfloat16" else FLOAT
     if size.adapter:
         # frozen weights are kept in the type that computes, the adapter in float32
         weights = computing * size.parameters
         trained = 2 * FLOAT * size.adapter + _moments(size.adapter, sharing)
+    elif options.fsdp and processes > 1:
+        shard = -(-size.parameters // processes)
+        # whole between steps, with the gradient; what is no linear layer, such as the embedding,
+        # stays in float32
+        looked_up = size.vocabulary * size.width
+        weights = FLOAT * shard + computing * size.parameters + (FLOAT - computing) * looked_up
+        trained = FLOAT * size.parameters + 2 * FLOAT * shard
     else:
         # autocast makes a copy of each float32 weight, which the backward pass needs, too
         weights = FLOAT * size.parameters + (2 * size.parameters if computing == 2 else 0)

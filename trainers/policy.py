@@ -6,7 +6,7 @@ in sampling and in training alike. Dropout is off everywhere: scoring and traini
 R replies of one prompt, T reply tokens, L prompt tokens, V vocabulary, H width of the model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from trainers.adapters import adapter_off, adapter_state, merged_state
 from trainers.encoding import Encoder, Prompt
+from trainers.fsdp import shards_of
 from trainers.prefix import (
     Prefix,
     encode_prompt,
@@ -134,10 +135,16 @@ class Policy:
             mean_RH: Tensor = total_RH / lengths_R[:, None]
             return mean_RH
 
-    def save(self, folder: Path) -> None:
-        """Writes a Hugging Face folder; an adapter is merged into its weights there."""
-        adapted = bool(adapter_state(self.model))
-        state = {"state_dict": merged_state(self.model)} if adapted else {}
+    def save(self, folder: Path, weights: Mapping[str, Tensor] | None = None) -> None:
+        """Writes a Hugging Face folder; an adapter is merged into its weights there.
+
+        Args:
+            folder: Where to.
+            weights: What to write instead of the weights that the model computes with.
+        """
+        if weights is None and (adapter_state(self.model) or shards_of(self.model)):
+            weights = merged_state(self.model)
+        state = {} if weights is None else {"state_dict": dict(weights)}
         self.model.save_pretrained(folder, **state)
         self.encoder.save(folder)
 

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from trainers.method_settings import Count, Frozen, NonNegative, Positive, Share
 
@@ -136,6 +137,25 @@ class RolloutSettings(Frozen):
     """On CUDA, give vLLM's memory back while the model is trained."""
     tolerance: Positive = 0.05
     """Nats a token by which vLLM and the trainer may differ after a push of weights."""
+    address: str | None = None
+    """Of ``npbench serve-rollouts``, such as ``http://127.0.0.1:8765``; None starts vLLM in the
+    trainer's process. Memory, type, GPUs and context are the server's own there."""
+
+    @field_validator("address")
+    @classmethod
+    def _served(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            return None
+        if not value.startswith(("http://", "https://")):
+            raise PydanticCustomError("address", "must start with http:// or https://")
+        if info.data.get("backend") != "vllm":
+            raise PydanticCustomError("address", "must be left away unless the backend is 'vllm'")
+        for name in ("memory_fraction", "dtype", "tensor_parallel", "context", "sleep"):
+            if name in info.data and info.data[name] != cls.model_fields[name].default:
+                raise PydanticCustomError(
+                    "address", f"must be left away with rollouts.{name}, which is the server's own"
+                )
+        return value.rstrip("/")
 
 
 class DynamicSamplingSettings(Frozen):
@@ -177,6 +197,18 @@ class OptimizerSettings(Frozen):
     """Compute each layer twice and keep none of its activations; the gradient is the same."""
     share_states: bool = False
     """Of several processes each keeps the moments of its own parameters (ZeRO, stage 1)."""
+    fsdp: bool = False
+    """Of several processes each keeps its part of weights, summed gradients and moments (FSDP2); in
+    a pass it has beside them all weights, in the type of ``precision``, and its own gradients."""
+
+    @field_validator("fsdp")
+    @classmethod
+    def _alone(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("share_states"):
+            raise PydanticCustomError(
+                "fsdp", "must be false beside share_states, as it shares the moments out, too"
+            )
+        return value
 
 
 class LoraSettings(Frozen):

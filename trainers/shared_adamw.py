@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from trainers import fsdp_states
 from trainers.distributed import failures_named, processes, rank
 
 __all__ = ["SharedAdamW", "shares", "whole_state"]
@@ -139,4 +140,6 @@ def whole_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """The optimiser's state as one process would have it, on process 0; empty on the others."""
     if isinstance(optimizer, SharedAdamW):
         return optimizer.whole_state()
+    if fsdp_states.has_shards(optimizer):
+        return fsdp_states.whole_state(optimizer)
     return optimizer.state_dict() if rank() == 0 else {}

@@ -59,6 +59,26 @@ def test_processes_that_share_the_moments_keep_weights_and_gradients_whole() -> 
     assert whole.trained == 12_000_000
 
 
+@pytest.mark.parametrize(
+    ("precision", "weights"),
+    [
+        ("float32", 4_000_000 // 4 + 4_000_000),
+        # the embedding of 1000 tokens of width 64 is looked up in float32
+        ("bfloat16", 4_000_000 // 4 + 2_000_000 + 2 * 64_000),
+    ],
+)
+def test_processes_that_shard_have_whole_weights_and_gradients_in_a_pass_alone(
+    precision: str, weights: int
+) -> None:
+    config = config_of(optimizer={"fsdp": True, "precision": precision})
+    found = estimate_memory(config, ModelSize(**SIZE), 100, second_model=False, processes=4)
+    assert (found.weights, found.trained) == (weights, 4_000_000 + 8_000_000 // 4)
+    alone = config_of(optimizer={"precision": precision})
+    assert estimate_memory(config, ModelSize(**SIZE), 100, second_model=False) == estimate_memory(
+        alone, ModelSize(**SIZE), 100, second_model=False
+    )
+
+
 def test_an_adapter_in_bfloat16_has_the_only_gradients_and_moments() -> None:
     config = config_of(optimizer={"precision": "bfloat16"}, lora={"rank": 4})
     found = estimate_memory(config, ModelSize(**SIZE, adapter=10_000), 100, second_model=False)
