@@ -42,7 +42,8 @@ test-vllm: $(VLLM_VENV)/.installed
 	VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CPU_KVCACHE_SPACE=1 VLLM_NO_USAGE_STATS=1 \
 	  $(VLLM_VENV)/bin/python -m pytest -o addopts= -o filterwarnings= --import-mode=importlib \
 	  -p no:cacheprovider tests/evaluators/backends/test_offline_vllm.py \
-	  tests/trainers/test_real_vllm_rollouts.py
+	  tests/evaluators/runs/test_real_vllm_on_ray.py tests/trainers/test_real_vllm_rollouts.py \
+	  tests/trainers/test_real_rollout_server.py tests/trainers/test_real_vllm_processes.py
 
 $(VLLM_VENV)/.installed: requirements/vllm.txt pyproject.toml
 	$(PYTHON) -m venv $(VLLM_VENV)
