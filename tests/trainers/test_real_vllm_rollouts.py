@@ -15,37 +15,14 @@ from trainers.loading import load_policy
 from trainers.logs import read_log
 from trainers.loop import train
 from trainers.policy import Policy
+from trainers.rollout_wire import PartCall, packed, parts_of
 from trainers.rollouts import Request, TransformersBackend, sample_seed
+from trainers.vllm_engine import Engine
 from trainers.vllm_pictures import engine_input
 from trainers.vllm_rollouts import EngineError, VllmBackend, rollout_backend
+from trainers.vllm_weights import plain_weights
 
 VLLM = {"rollouts": {"backend": "vllm"}, "sampling": {"max_tokens": 12, "temperature": 0.7}}
-
-
-@pytest.fixture(scope="module")
-def widened(idefics_model: Path, text_model: Path, tmp_path_factory):
-    """A function that makes a tiny model with heads as wide as vLLM's attention on a CPU wants."""
-    import transformers
-
-    def make(kind: str, *, tied: bool = False) -> Path:
-        source = {"picture": idefics_model, "text": text_model}[kind]
-        folder = tmp_path_factory.mktemp("models") / ("text" if kind == "text" else "wide")
-        config = transformers.AutoConfig.from_pretrained(source)
-        text = config.get_text_config()
-        text.hidden_size, text.head_dim = 64, 32
-        config.tie_word_embeddings = text.tie_word_embeddings = tied
-        loader = transformers.AutoModelForCausalLM
-        if kind == "picture":
-            config.vision_config.hidden_size = 64
-            loader = transformers.AutoModelForImageTextToText
-            transformers.AutoProcessor.from_pretrained(source).save_pretrained(folder)
-        else:
-            transformers.AutoTokenizer.from_pretrained(source).save_pretrained(folder)
-        torch.manual_seed(0)
-        loader.from_config(config).save_pretrained(folder)
-        return folder
-
-    return make
 
 
 @pytest.fixture(scope="module")
@@ -142,8 +119,6 @@ def test_ends_and_placeholders_are_the_policys(
     ends = tuple(range(0, 400, 2))
     banned = tuple(dict.fromkeys((*range(300), *policy.banned_ids)))
     monkeypatch.setattr(backend, "policy", replace(policy, end_ids=ends, banned_ids=banned))
-    monkeypatch.setattr(backend.engine, "end_ids", ends)
-    monkeypatch.setattr(backend.engine, "banned_ids", banned)
     requests = requests_for(learner, count=2, samples=8)
     found = backend.generate(requests, max_tokens=6)
     assert gap(backend.policy, requests, found) < 1e-4
@@ -169,12 +144,37 @@ def test_workers_get_their_weights_through_a_folder(
     requests = requests_for(learner)
     load = backend.engine.llm.llm_engine.vllm_config.load_config
     monkeypatch.setattr(load, "load_format", "auto")
+    monkeypatch.setattr(backend.engine, "alone", False)
     monkeypatch.setattr(backend.engine, "folder", tmp_path)
     with torch.no_grad():
         for parameter in learner.policy.trained():
             parameter.mul_(1.1)
     assert gap(learner.policy, requests, backend.generate(requests, max_tokens=8)) < 1e-4
     assert list(tmp_path.glob("*.safetensors"))
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_weights_that_a_server_gathered_are_read_from_its_folder(
+    alone: bool, learner: Learner, backend: VllmBackend, monkeypatch, tmp_path: Path
+) -> None:
+    requests = requests_for(learner)
+    load = backend.engine.llm.llm_engine.vllm_config.load_config
+    monkeypatch.setattr(load, "load_format", "auto")
+    monkeypatch.setattr(backend.engine, "alone", alone)
+
+    def by_parts(engine: Engine, policy: Policy) -> None:
+        weights = plain_weights(policy.model)
+        for number, names in enumerate(parts_of(weights, limit=2**16)):
+            part = packed(PartCall(number=number), {name: weights[name] for name in names})
+            (tmp_path / f"part-{number:06d}.safetensors").write_bytes(part)
+        engine.load_folder(tmp_path)
+
+    monkeypatch.setattr(Engine, "push", by_parts)
+    with torch.no_grad():
+        for parameter in learner.policy.trained():
+            parameter.mul_(1.1)
+    assert gap(learner.policy, requests, backend.generate(requests, max_tokens=8)) < 1e-4
+    assert len(list(tmp_path.iterdir())) > 1
 
 
 def test_weights_that_did_not_arrive_stop_the_run(

@@ -15,6 +15,7 @@ import pytest
         "trainers.segments",
         "trainers.dynamic_sampling",
         "trainers.rewrite_files",
+        "trainers.serve_command",
         "trainers.named_sets",
         "trainers.sweeps",
     ],

@@ -1,7 +1,6 @@
 """Rollouts by a vLLM that is a script: order, seeds, suppression, and what stops a run.
 
-The fake has the calls that ours uses, a model of its own whose weights are only those it was given,
-and a prefix cache that is wrong unless it is reset. ``test_real_vllm_rollouts.py`` has the rest.
+``test_real_vllm_rollouts.py`` has the rest.
 """
 
 import copy
@@ -9,7 +8,8 @@ import math
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -29,123 +29,11 @@ from trainers.vllm_rollouts import EngineError, VllmBackend, rollout_backend
 VLLM = {"rollouts": {"backend": "vllm"}}
 
 
-class FakeLLM:
-    """What ours uses of ``vllm.LLM`` and of the engine inside it."""
-
-    takes_weights = returns_all = True
-    dies_after = wrong_token = latest = None
-
-    def __init__(self, model: str, **options) -> None:
-        from transformers import AutoConfig, AutoModelForCausalLM
-
-        self.options, self.events, self.asked = options, [], []
-        self.awake, self.waiting, self.prefixes = {"weights", "kv_cache"}, [], {}
-        self.model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model)).eval()
-        self.llm_engine = self
-        self.model_config = SimpleNamespace(max_model_len=1024)
-        self.engine_core = SimpleNamespace(shutdown=lambda: self.events.append("shutdown"))
-        FakeLLM.latest = self
-
-    def sleep(self, level: int) -> None:
-        self.events.append(f"sleep {level}")
-        self.awake = set()
-
-    def wake_up(self, tags: list[str]) -> None:
-        self.events.append(f"wake {tags[0]}")
-        self.awake |= set(tags)
-
-    def collective_rpc(self, method: str, kwargs: dict) -> None:
-        assert method == "reload_weights"
-        assert "weights" in self.awake
-        self.events.append("push")
-        weights = dict(kwargs["weights_iterator"])
-        if self.takes_weights:
-            found = self.model.load_state_dict(weights, strict=False)
-            assert not found.unexpected_keys
-            assert not found.missing_keys or self.model.config.tie_word_embeddings
-
-    def apply_model(self, change) -> None:
-        change(self.model)
-
-    def reset_prefix_cache(self) -> bool:
-        self.events.append("reset prefix")
-        self.prefixes.clear()
-        return True
-
-    def reset_mm_cache(self) -> None:
-        self.events.append("reset pixels")
-
-    def reset_encoder_cache(self) -> None:
-        self.events.append("reset features")
-
-    def add_request(self, name: str, prompt: dict, params) -> None:
-        assert self.awake == {"weights", "kv_cache"}
-        self.asked.append(params)
-        self.waiting.append((name, tuple(prompt["prompt_token_ids"]), params))
-
-    def has_unfinished_requests(self) -> bool:
-        return bool(self.waiting)
-
-    def step(self) -> list[SimpleNamespace]:
-        """One reply at a time, the last one asked for first."""
-        if self.dies_after is not None and len(self.asked) > self.dies_after:
-            raise RuntimeError("EngineCore encountered an issue.\nSee stack trace")
-        name, prompt, params = self.waiting.pop()
-        if not self.returns_all and not self.waiting:
-            return []
-        self.events.append("draw")
-        return [
-            SimpleNamespace(request_id=name, finished=True, outputs=[self._reply(prompt, params)])
-        ]
-
-    @torch.no_grad()
-    def _reply(self, prompt: tuple[int, ...], params) -> SimpleNamespace:
-        generator = torch.Generator().manual_seed(params.seed)
-        ids, logprobs, reason = [], [], "length"
-        while len(ids) < params.max_tokens and reason == "length":
-            logits_V = self._logits(prompt, ids)
-            for token, bias in (params.logit_bias or {}).items():
-                logits_V[token] += bias
-            log_V = (logits_V / (params.temperature or 1.0)).log_softmax(-1)
-            token = int(torch.multinomial(log_V.exp(), 1, generator=generator))
-            token = token if params.temperature else int(log_V.argmax())
-            token = token if self.wrong_token is None else self.wrong_token
-            ids.append(token)
-            logprobs.append({token: SimpleNamespace(logprob=float(log_V[token]))})
-            reason = "stop" if token in params.stop_token_ids else "length"
-        return SimpleNamespace(token_ids=ids, logprobs=logprobs, finish_reason=reason)
-
-    def _logits(self, prompt: tuple[int, ...], ids: list[int]) -> torch.Tensor:
-        if ids:
-            return self.model(torch.tensor([[*prompt, *ids]])).logits[0, -1]
-        if prompt not in self.prefixes:
-            self.prefixes[prompt] = self.model(torch.tensor([prompt])).logits[0, -1]
-        return self.prefixes[prompt].clone()
-
-
-@pytest.fixture
-def fake_vllm(monkeypatch) -> type[FakeLLM]:
-    """A module ``vllm`` whose engine is the fake."""
-    module = ModuleType("vllm")
-    kinds = SimpleNamespace(FINAL_ONLY="final")
-    for name, value in {
-        "__version__": "0.33.1",
-        "LLM": FakeLLM,
-        "SamplingParams": lambda **given: SimpleNamespace(**given),
-        "sampling_params": SimpleNamespace(RequestOutputKind=kinds),
-    }.items():
-        setattr(module, name, value)
-    monkeypatch.setitem(sys.modules, "vllm", module)
-    for name in ("ENABLE_V1_MULTIPROCESSING", "CPU_OMP_THREADS_BIND", "CPU_KVCACHE_SPACE"):
-        monkeypatch.setenv(f"VLLM_{name}", "0")
-    return FakeLLM
-
-
 @dataclass
 class Run:
     learner: Learner
     backend: VllmBackend
-    llm: FakeLLM
+    llm: Any
 
     def requests(self, *texts: str, samples: int = 3) -> list[Request]:
         encoder = self.learner.policy.encoder
@@ -229,7 +117,6 @@ def test_replies_follow_the_trainer_and_stand_in_the_order_asked_for(run: Run) -
 def test_every_sample_is_asked_for_with_its_own_seed_and_the_policys_distribution(
     run: Run,
 ) -> None:
-    run.backend.engine.banned_ids = (7, 9)
     run.backend.policy = replace(run.backend.policy, banned_ids=(7, 9))
     requests = run.requests("What?", "Why?")
     run.backend.generate(requests, max_tokens=4)
@@ -276,7 +163,7 @@ def test_an_engine_that_fails_is_one_line(run: Run, fault: dict, message: str) -
 
 def test_a_sampled_placeholder_stops_the_run(run: Run) -> None:
     run.llm.wrong_token = 7
-    run.backend.engine.banned_ids = (7,)
+    run.backend.policy = replace(run.backend.policy, banned_ids=(7,))
     with pytest.raises(EngineError, match="holds the picture placeholder 7"):
         run.backend.generate(run.requests("What?"), max_tokens=4)
 
@@ -309,10 +196,10 @@ def test_a_dead_engine_leaves_a_run_that_goes_on_to_the_same_end(
     per_step = 1 + config.prompts_per_step * config.group_size
 
     with monkeypatch.context() as patched:
-        patched.setattr(FakeLLM, "dies_after", 2 * per_step + 3)
+        patched.setattr(fake_vllm, "dies_after", 2 * per_step + 3)
         with pytest.raises(EngineError, match="--resume"):
             train(config, tmp_path / "run")
-    assert FakeLLM.latest.events[-1] == "shutdown"
+    assert fake_vllm.latest.events[-1] == "shutdown"
     found = last_checkpoint(tmp_path / "run")
     assert found is not None
     assert found.name == "step-000002"
