@@ -21,13 +21,13 @@ from torch import Tensor
 
 from npbench.errors import InputError
 from trainers.config import Config, as_toml, differing_setting
-from trainers.distributed import check_equal, first_process, processes
+from trainers.distributed import check_equal, first_process, processes, stop_together
 from trainers.fsdp_states import weights_at_rest
 from trainers.learner import Learner, load_learner
 from trainers.run_state import LIBRARIES, Position, restore, save_state, sums, write_text
 from trainers.shared_adamw import whole_state
 
-__all__ = ["Position", "claim_run", "last_checkpoint", "open_run", "save_checkpoint"]
+__all__ = ["Position", "begin_run", "claim_run", "last_checkpoint", "open_run", "save_checkpoint"]
 
 SHARING = ("share_states", "fsdp")
 """Settings of the optimiser that may change between a run and its resumption."""
@@ -71,11 +71,13 @@ def claim_run(config: Config, run: Path, *, resume: bool) -> Path | None:
 
 
 def open_run(config: Config, run: Path, *, resume: bool) -> tuple[Learner, Position]:
-    """The learner of a run at its last checkpoint, or a fresh one; the folder is set up.
+    """The learner of a run at its last checkpoint, or a fresh one; nothing is written.
 
     Raises:
-        InputError: If the folder cannot be used or the model cannot be loaded; nothing is written.
+        InputError: If the folder cannot be used or the model cannot be loaded.
     """
+    # one that shards and one that does not would wait for each other
+    check_equal("optimizer.fsdp", config.optimizer.fsdp)
     checkpoint = claim_run(config, run, resume=resume)
     # a checkpoint of an adapter holds the merged model: the frozen one is where it always was
     frozen = config.lora.rank > 0
@@ -83,11 +85,28 @@ def open_run(config: Config, run: Path, *, resume: bool) -> tuple[Learner, Posit
     learner = load_learner(config, source)
     position = Position() if checkpoint is None else restore(learner, checkpoint)
     check_equal("step to begin with", position.step)
+    return learner, position
+
+
+def begin_run(config: Config, run: Path, *, resume: bool) -> None:
+    """Sets a run's folder up, or notes with which settings it goes on; the first process does.
+
+    Raises:
+        InputError: If it cannot be written.
+    """
     if not first_process():
-        return learner, position
+        return
+    try:
+        _begin_run(config, run, resume=resume)
+    except OSError as error:
+        raise InputError(f"{run} cannot be written: {error.strerror or error}") from error
+
+
+def _begin_run(config: Config, run: Path, *, resume: bool) -> None:
     (run / "checkpoints").mkdir(parents=True, exist_ok=True)
     for unfinished in (run / "checkpoints").glob(".*.part"):
         shutil.rmtree(unfinished)
+    write_text(run / "config.toml", as_toml(config))
     if not resume:
         about = {
             "schema": 1,
@@ -95,9 +114,7 @@ def open_run(config: Config, run: Path, *, resume: bool) -> tuple[Learner, Posit
             "versions": {name: version(name) for name in LIBRARIES},
             "python": platform.python_version(),
         }
-        (run / "config.toml").write_text(as_toml(config), encoding="utf-8")
         write_text(run / "run.json", json.dumps(about, indent=1) + "\n")
-    return learner, position
 
 
 def save_checkpoint(
@@ -124,9 +141,16 @@ def save_checkpoint(
     optimizer = whole_state(learner.optimizer)
     if metric is not None and (position.best is None or metric > position.best):
         position = replace(position, best=metric, best_step=position.step)
+    failure = None
     with weights_at_rest(learner.policy.model) as weights:
-        if first_process():
-            _write_checkpoint(learner, run, position, weights, optimizer)
+        try:
+            if first_process():
+                _write_checkpoint(learner, run, position, weights, optimizer)
+        except InputError as error:
+            failure = error
+        # whole moments must not lie beside weights that are gathered again
+        del weights, optimizer
+    stop_together(failure)
     return position
 
 

@@ -187,7 +187,7 @@ def train_command(
 
 def _train(config: "Config", run: Path, *, resume: bool) -> None:
     """One run with its bar on stderr; of several processes the first one says something."""
-    from trainers.checkpoints import claim_run
+    from trainers.checkpoints import claim_run, last_checkpoint
     from trainers.distributed import first_process
     from trainers.logs import training_bar
     from trainers.loop import train
@@ -199,8 +199,16 @@ def _train(config: "Config", run: Path, *, resume: bool) -> None:
         return
     if not resume:
         _say_what_is_shared(config)
-    with training_bar(config.steps) as progress:
-        train(config, run, resume=resume, progress=progress)
+    if resume and last_checkpoint(run) is None:
+        click.echo(f"{run} has no checkpoint: it begins anew", err=True)
+    try:
+        with training_bar(config.steps) as progress:
+            train(config, run, resume=resume, progress=progress)
+    except KeyboardInterrupt:
+        found = last_checkpoint(run)
+        if found is not None:
+            click.echo(f"go on from {found.name} with: npbench train --resume {run}", err=True)
+        raise
 
 
 def _sweep(name: str, changes: tuple[str, ...], out: Path | None, *, dry_run: bool) -> None:

@@ -7,20 +7,21 @@ Supervised stages take the place of rollouts and credit; everything else is the 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from trainers.checkpoints import Position, open_run, save_checkpoint
+from trainers.checkpoints import Position, begin_run, open_run, save_checkpoint
 from trainers.config import Config
 from trainers.data import PromptStream, Question, held_out, questions
-from trainers.distributed import NoLogs, first_process, gathered, process_group
+from trainers.distributed import NoLogs, first_process, gathered, process_group, processes
 from trainers.dynamic_sampling import FilledBatch, fill_batch
 from trainers.evaluation import evaluate
 from trainers.groups import Group, collect, reward_terms
+from trainers.interruptions import undisturbed
 from trainers.learner import Learner
-from trainers.logs import Logs
+from trainers.logs import Logs, read_log
 from trainers.measures import Numbers, batch_numbers, speed
 from trainers.shared_rollouts import SharedBackend, draw_groups
 from trainers.supervised import Lessons, imitate
@@ -77,50 +78,85 @@ def _train(
             step=step,
         )
 
-    with (
-        rollout_backend(config, learner) as backend,
-        Logs(run, config, first_step=position.step) if first_process() else NoLogs() as logs,
-    ):
-        shared = SharedBackend(backend)
-        if examples and position.step == 0:
-            logs.evaluation(0, evaluate(examples, learner, shared, terms))
-        for step in range(position.step, config.steps):
-            started = time.perf_counter()
-            numbers: Numbers = {}
-            if lessons is not None:
-                groups: tuple[Group, ...] = ()
-                numbers |= imitate(learner, lessons.rows(step), step=step)
-            else:
-                before = replace(position, step=step, cursor=prompts.position)
-                with _kept(learner, run, before, saved=position.step):
-                    filled = _fill(config, draw)
-                groups = filled.groups
-                numbers |= learn(learner, groups, step=step)
-                numbers |= batch_numbers(filled)
-            numbers |= speed(numbers, seconds=time.perf_counter() - started)
-            logs.step(step, numbers, groups)
-            progress(step, numbers)
-            done, metric = step + 1, None
-            if examples and _due(done, config.evaluate_every, config.steps):
+    with rollout_backend(config, learner) as backend:
+        begin_run(config, run, resume=resume)
+        due, shared = _evaluation_is_due(config, run, position), SharedBackend(backend)
+        with (
+            Logs(run, config, first_step=position.step) if first_process() else NoLogs() as logs,
+            _kept(learner, run, position) as kept,
+        ):
+            if examples and due:
                 found = evaluate(examples, learner, shared, terms)
-                logs.evaluation(done, found)
-                metric = found["score"]
-            if _due(done, config.checkpoint_every, config.steps) or done in config.stage_ends:
-                position = replace(position, step=done, cursor=prompts.position)
-                position = save_checkpoint(learner, run, position, metric=metric)
+                logs.evaluation(position.step, found)
+                if position.step and _is_saved(config, position.step):
+                    position = save_checkpoint(learner, run, position, metric=found["score"])
+            for step in range(position.step, config.steps):
+                started = time.perf_counter()
+                numbers: Numbers = {}
+                filled = None if lessons is not None else _fill(config, draw)
+                with undisturbed():
+                    kept.whole = None
+                    if lessons is not None:
+                        numbers |= imitate(learner, lessons.rows(step), step=step)
+                    if filled is not None:
+                        numbers |= learn(learner, filled.groups, step=step)
+                        numbers |= batch_numbers(filled)
+                    numbers |= speed(numbers, seconds=time.perf_counter() - started)
+                    logs.step(step, numbers, filled.groups if filled is not None else ())
+                    done = step + 1
+                    kept.whole = replace(position, step=done, cursor=prompts.position)
+                progress(step, numbers)
+                metric = None
+                if examples and _due(done, config.evaluate_every, config.steps):
+                    found = evaluate(examples, learner, shared, terms)
+                    logs.evaluation(done, found)
+                    metric = found["score"]
+                if _is_saved(config, done):
+                    position = save_checkpoint(learner, run, kept.whole, metric=metric)
+                    kept.saved = done
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What of a run is safe."""
+
+    saved: int
+    """Steps of the last checkpoint."""
+    whole: Position | None
+    """Where the learner is; None while it moves."""
 
 
 @contextmanager
-def _kept(learner: Learner, run: Path, position: Position, *, saved: int) -> Iterator[None]:
-    """Writes a checkpoint of the steps done where the engine fails before the next one."""
+def _kept(learner: Learner, run: Path, position: Position) -> Iterator[_Kept]:
+    """Writes a checkpoint of the steps done where an engine fails, or one process is interrupted.
+
+    Several processes that are interrupted cannot meet any more to write one.
+    """
+    kept = _Kept(position.step, position)
     try:
-        yield
-    except EngineError:
-        if position.step > saved:
-            save_checkpoint(learner, run, position, metric=None)
+        yield kept
+    except (EngineError, KeyboardInterrupt) as error:
+        together = isinstance(error, EngineError) or processes() == 1
+        if together and kept.whole is not None and kept.whole.step > kept.saved:
+            save_checkpoint(learner, run, kept.whole, metric=None)
             # a launcher ends all processes as soon as one of them has ended
             gathered(None)
         raise
+
+
+def _is_saved(config: Config, done: int) -> bool:
+    """Whether a checkpoint belongs after ``done`` steps, whatever happens."""
+    return _due(done, config.checkpoint_every, config.steps) or done in config.stage_ends
+
+
+def _evaluation_is_due(config: Config, run: Path, position: Position) -> bool:
+    """Whether a run begins where an evaluation belongs that is not in its log."""
+    if position.step == 0:
+        return True
+    if not _due(position.step, config.evaluate_every, config.steps):
+        return False
+    lines = read_log(run / "evaluations.jsonl") if first_process() else []
+    return gathered(all(line["step"] != position.step for line in lines))[0]
 
 
 def _due(done: int, every: int, steps: int) -> bool:

@@ -17,7 +17,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from npbench.errors import InputError
 from trainers.checkpoints import last_checkpoint, open_run, save_checkpoint
-from trainers.config import Config, as_toml
+from trainers.config import Config, as_toml, load_config
+from trainers.interruptions import undisturbed
 from trainers.logs import read_log
 from trainers.loop import train
 
@@ -83,6 +84,86 @@ def test_a_resumed_run_is_the_uninterrupted_one(
             train(config, broken, resume=broken.exists(), progress=stop_after(step))
     train(config, broken, resume=True)
     assert_same_end(whole, broken)
+
+
+@pytest.fixture
+def ctrl_c():
+    """A function that interrupts this process as Ctrl-C does."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: os.kill(os.getpid(), signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(
+    ("where", "call", "last"),
+    [
+        # a step that is being learnt from is ended, one that is being drawn is given up
+        ("learn", 3, "step-000003"),
+        ("_fill", 3, "step-000002"),
+        ("evaluate", 3, "step-000004"),
+    ],
+)
+def test_an_interrupted_run_keeps_its_whole_steps_and_ends_as_the_uninterrupted_one(
+    where: str,
+    call: int,
+    last: str,
+    ctrl_c,
+    text_model: Path,
+    make_config,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from trainers import loop
+
+    config = make_config(
+        text_model, steps=5, evaluate_every=2, evaluation={"questions": 2, "samples": 2}
+    )
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    train(config, whole)
+    calls, plain = [], getattr(loop, where)
+
+    def interrupted(*given, **named):
+        calls.append(1)
+        if len(calls) == call:
+            ctrl_c()
+        return plain(*given, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, where, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(config, broken)
+    assert len(calls) == call
+    assert (broken / "checkpoints" / "last").resolve().name == last
+    train(config, broken, resume=True)
+    assert_same_end(whole, broken)
+    links = [(run / "checkpoints" / "best").resolve().name for run in (whole, broken)]
+    assert links[0] == links[1]
+
+
+def test_a_second_interruption_does_not_wait(ctrl_c) -> None:
+    reached = []
+
+    def work() -> None:
+        with undisturbed():
+            for number in range(3):
+                ctrl_c()
+                reached.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert reached == [0]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_resumed_run_notes_the_settings_that_it_goes_on_with(
+    text_model: Path, make_config, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    with pytest.raises(StopError):
+        train(make_config(text_model, checkpoint_every=1), run, progress=stop_after(1))
+    changed = make_config(text_model, checkpoint_every=1, optimizer={"share_states": True})
+    train(changed, run, resume=True)
+    assert load_config(str(run / "config.toml")).optimizer.share_states
 
 
 def test_a_checkpoint_is_a_hugging_face_folder(
