@@ -36,12 +36,16 @@ __all__ = [
     "process_group",
     "processes",
     "rank",
+    "stop_together",
     "sum_gradients",
     "summed",
+    "together",
 ]
 
 T = TypeVar("T")
 
+KNOWN = "known_to_all_processes"
+"""The mark of an error that is under way on every process."""
 PATIENCE = timedelta(hours=2)
 """How long a process waits for the others: an evaluation or a checkpoint may be long."""
 
@@ -232,6 +236,38 @@ def check_equal(name: str, value: object) -> None:
                 f"all processes must have the same {name}: process {rank()} has {value}, "
                 f"process {number} has {other}"
             )
+
+
+def stop_together(failure: InputError | None) -> None:
+    """Raises the first failure on all processes: one that goes on would wait for ever.
+
+    Raises:
+        InputError: If a process has one, of its class.
+    """
+    for number, found in enumerate(gathered(failure)):
+        if found is None:
+            continue
+        if failure is None or number != rank():
+            failure = type(found)(f"process {number} of {processes()} cannot go on: {found}")
+        setattr(failure, KNOWN, True)
+        raise failure
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """The block after which all processes go on or none does; each has to come to its end.
+
+    Raises:
+        InputError: On all processes, if it was raised on one.
+    """
+    failure = None
+    try:
+        yield
+    except InputError as error:
+        if getattr(error, KNOWN, False):
+            raise
+        failure = error
+    stop_together(failure)
 
 
 class NoLogs:

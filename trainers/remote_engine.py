@@ -7,7 +7,7 @@ every few seconds that the run is alive, so that nobody else gets the server bet
 import os
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
@@ -19,6 +19,7 @@ from trainers.policy import Policy
 from trainers.rollout_client import Line, open_client
 from trainers.rollout_wire import (
     DRAW_BYTES,
+    PART_BYTES,
     PROTOCOL,
     ClaimCall,
     Claimed,
@@ -35,7 +36,10 @@ from trainers.rollout_wire import (
 from trainers.vllm_jobs import Distribution, Drawn, EngineError, Job
 from trainers.vllm_weights import plain_weights
 
-__all__ = ["RemoteEngine", "claim_engine", "draw_body"]
+__all__ = ["RemoteEngine", "claim_engine", "draw_body", "draws_of"]
+
+CALL_BYTES, CALL_JOBS = 4 * PART_BYTES, 8192
+"""Of prompts in one call, unless one has more, and its samples."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,11 +63,14 @@ class RemoteEngine:
         Raises:
             EngineError: If the server does not give them.
         """
+        return [drawn for some in draws_of(jobs) for drawn in self._drawn(some, distribution)]
+
+    def _drawn(self, jobs: Sequence[Job], distribution: Distribution) -> list[Drawn]:
         body = draw_body(jobs, distribution)
         if len(body) > DRAW_BYTES:
             raise EngineError(
-                f"one draw must have at most {DRAW_BYTES} bytes, mostly pixels, got {len(body)}: "
-                f"lower prompts_per_step or sampling.max_pixels"
+                f"a prompt must have at most {DRAW_BYTES} bytes, mostly pixels, got {len(body)}: "
+                f"lower sampling.max_pixels"
             )
         found = self.line.ask("draw", DrawnReplies, body).replies
         if len(found) != len(jobs):
@@ -130,6 +137,27 @@ def claim_engine(config: Config, policy: Policy) -> RemoteEngine:
     engine = RemoteEngine(line=line, longest=found.longest, patience=found.patience)
     threading.Thread(target=engine.keep, daemon=True, name="npbench-rollouts-alive").start()
     return engine
+
+
+def draws_of(
+    jobs: Sequence[Job], *, most_bytes: int = CALL_BYTES, most_jobs: int = CALL_JOBS
+) -> Iterator[list[Job]]:
+    """Jobs that go over together, in their order; a prompt's pixels count once."""
+    some: list[Job] = []
+    seen: set[int] = set()
+    room = most_bytes
+    for job in jobs:
+        size = 8 * job.prompt.length + sum(one.nbytes for one in job.prompt.pictures.values())
+        new = id(job.prompt) not in seen
+        if some and (len(some) == most_jobs or (new and size > room)):
+            yield some
+            some, seen, room, new = [], set(), most_bytes, True
+        if new:
+            seen.add(id(job.prompt))
+            room -= size
+        some.append(job)
+    if some:
+        yield some
 
 
 def draw_body(jobs: Sequence[Job], distribution: Distribution) -> bytes:

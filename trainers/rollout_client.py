@@ -67,7 +67,8 @@ class Line:
         except (library.HTTPError, library.InvalidURL) as error:
             words = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             raise EngineError(
-                f"the rollout server {self.address} cannot be reached ({words})"
+                f"the rollout server {self.address} cannot be reached ({words}); npbench "
+                f"serve-rollouts starts one, --set rollouts.address=... names another"
             ) from error
 
     def read(self, answer: Any, kind: type[M]) -> M:

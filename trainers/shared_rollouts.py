@@ -8,23 +8,23 @@ the first process speaks with it. What one process cannot draw stops all of them
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from npbench.errors import InputError
 from trainers.data import Question
 from trainers.distributed import (
     collected_by_first,
     first_process,
-    gathered,
     handed_out_by_first,
     merged,
     own,
     processes,
     rank,
+    stop_together,
+    together,
 )
 from trainers.encoding import Prompt
 from trainers.groups import Group
 from trainers.rollouts import Backend, Reply, Request
 
-__all__ = ["FarPrompt", "FirstDraws", "SharedBackend", "draw_groups", "is_near", "stop_together"]
+__all__ = ["FarPrompt", "FirstDraws", "SharedBackend", "draw_groups", "is_near"]
 
 Replies = list[tuple[Reply, ...]]
 
@@ -56,31 +56,14 @@ def draw_groups(
     """
     if processes() == 1:
         return collect_own(questions)
-    near, failure = [], None
-    try:
-        near = collect_own(own(questions))
-    except InputError as error:
-        failure = error
-    stop_together(failure)
+    near: list[Group] = []
+    with together():
+        near += collect_own(own(questions))
     places = range(rank(), len(questions), processes())
     found = merged({place: _sent(group) for place, group in zip(places, near, strict=True)})
     for place, group in zip(places, near, strict=True):
         found[place] = group
     return found
-
-
-def stop_together(failure: InputError | None) -> None:
-    """Raises the first failure on all processes: one that goes on would wait for ever.
-
-    Raises:
-        InputError: If a process has one, of its class.
-    """
-    for number, found in enumerate(gathered(failure)):
-        if found is None:
-            continue
-        if number == rank():
-            raise found
-        raise type(found)(f"process {number} of {processes()} cannot go on: {found}")
 
 
 def _sent(group: Group) -> Group:
@@ -98,8 +81,14 @@ class SharedBackend:
     def generate(
         self, requests: Sequence[Request], *, max_tokens: int, greedy: bool = False
     ) -> Replies:
-        """The replies to each request, on every process."""
-        drawn = self.backend.generate(own(requests), max_tokens=max_tokens, greedy=greedy)
+        """The replies to each request, on every process.
+
+        Raises:
+            InputError: On all processes, if one of them cannot draw.
+        """
+        drawn: Replies = []
+        with together():
+            drawn += self.backend.generate(own(requests), max_tokens=max_tokens, greedy=greedy)
         places = range(rank(), len(requests), processes())
         return merged(dict(zip(places, drawn, strict=True)))
 
@@ -119,16 +108,14 @@ class FirstDraws:
         Raises:
             InputError: On all processes, if the first one cannot draw.
         """
+        # a process that failed before it came here is heard of now
+        stop_together(None)
         asked = collected_by_first(list(requests))
         drawn: list[Replies] | None = None
-        failure = None
-        if first_process():
-            assert self.backend is not None
-            wanted = [request for some in asked for request in some]
-            try:
+        with together():
+            if first_process():
+                assert self.backend is not None
+                wanted = [request for some in asked for request in some]
                 found = iter(self.backend.generate(wanted, max_tokens=max_tokens, greedy=greedy))
                 drawn = [[next(found) for _ in some] for some in asked]
-            except InputError as error:
-                failure = error
-        stop_together(failure)
         return handed_out_by_first(drawn)

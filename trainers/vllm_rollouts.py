@@ -16,14 +16,14 @@ from torch import Tensor
 
 from npbench.errors import InputError
 from trainers.config import Config
-from trainers.distributed import first_process, processes
+from trainers.distributed import first_process, processes, together
 from trainers.encoding import Prompt
 from trainers.learner import Learner
 from trainers.policy import Policy
 from trainers.remote_engine import RemoteEngine, claim_engine
 from trainers.rollout_client import check_server
 from trainers.rollouts import Backend, Reply, Request, TransformersBackend
-from trainers.shared_rollouts import FirstDraws, stop_together
+from trainers.shared_rollouts import FirstDraws
 from trainers.vllm_engine import Engine, import_vllm, start_engine
 from trainers.vllm_jobs import Distribution, Drawn, EngineError, Job
 
@@ -41,7 +41,9 @@ def check_backend(config: Config) -> None:
             is named and not there.
     """
     if config.rollouts.address is not None:
-        check_server(config.rollouts.address)
+        # the others of several processes need not be able to reach it
+        if first_process():
+            check_server(config.rollouts.address)
     elif config.rollouts.backend == "vllm":
         import_vllm()
 
@@ -75,12 +77,10 @@ def _served(config: Config, policy: Policy) -> Iterator[Backend]:
     Raises:
         EngineError: On all processes, if it cannot be had.
     """
-    engine = failure = None
-    try:
-        engine = claim_engine(config, policy) if first_process() else None
-    except EngineError as error:
-        failure = error
-    stop_together(failure)
+    engine = None
+    with together():
+        if first_process():
+            engine = claim_engine(config, policy)
     if engine is None:
         yield FirstDraws(None)
         return

@@ -8,8 +8,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -283,6 +284,18 @@ def environment(toy: Path, rank: int, port: int) -> dict[str, str]:
     }
 
 
+PORTS = count(20000 + os.getpid() % 10000)
+
+
+def free_port() -> int:
+    """A port below those that the system gives to whoever asks for any."""
+    for port in PORTS:
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("there is no free port")
+
+
 @pytest.fixture
 def two_processes(tmp_path: Path):
     """A function that trains runs in two processes, and gives what each of them printed."""
@@ -298,9 +311,7 @@ def two_processes(tmp_path: Path):
     def start(
         first: Sequence[Job], second: Sequence[Job] | None = None, *, worker: str = WORKER
     ) -> list[str]:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            port = listener.getsockname()[1]
+        port = free_port()
         started = [
             subprocess.Popen(
                 [sys.executable, "-c", worker, written(jobs, rank)],
@@ -311,7 +322,11 @@ def two_processes(tmp_path: Path):
             )
             for rank, jobs in enumerate((first, first if second is None else second))
         ]
-        ended = [(process, *process.communicate(timeout=500)) for process in started]
+        try:
+            ended = [(process, *process.communicate(timeout=500)) for process in started]
+        finally:
+            for process in started:
+                process.kill()
         errors = [err[-3000:] for process, _, err in ended if process.returncode]
         assert not errors, "\n".join(errors)
         return [out.strip() for _, out, _ in ended]

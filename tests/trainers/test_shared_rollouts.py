@@ -25,6 +25,49 @@ with process_group(load_config(json.loads(sys.argv[1])[0][0])):
 """
 """The second process's engine dies."""
 
+EARLY = """
+import json, sys
+from npbench.errors import InputError
+from trainers.config import load_config
+from trainers.distributed import first_process, process_group, rank
+from trainers.shared_rollouts import FirstDraws, SharedBackend, draw_groups
+from trainers.vllm_rollouts import EngineError
+
+class Scripted:
+    def generate(self, requests, *, max_tokens, greedy=False):
+        return [("reply",) for request in requests]
+
+class Dying:
+    def generate(self, requests, *, max_tokens, greedy=False):
+        if rank() == 1:
+            raise EngineError("the engine died")
+        return [("reply",) for request in requests]
+
+served = FirstDraws(Scripted() if first_process() else None)
+
+def draw(failing, when):
+    def collect_own(questions):
+        if rank() == failing and when == "before":
+            raise InputError("a question is wrong")
+        drawn = served.generate(list(questions), max_tokens=3)
+        if rank() == failing and when == "after":
+            raise InputError("a reward is wrong")
+        return list(drawn)
+    return lambda: draw_groups(["a", "b"], collect_own)
+
+with process_group(load_config(json.loads(sys.argv[1])[0][0])):
+    for work in (
+        draw(0, "before"), draw(1, "before"), draw(0, "after"), draw(1, "after"),
+        lambda: SharedBackend(Dying()).generate(["a", "b"], max_tokens=3),
+        lambda: SharedBackend(served).generate(["a", "b"], max_tokens=3),
+    ):
+        try:
+            print(work())
+        except InputError as error:
+            print(type(error).__name__, error)
+"""
+"""One of two processes fails before or after it draws from a server, or by its own engine."""
+
 DRAWS = """
 import json, sys
 import torch
@@ -83,6 +126,28 @@ def test_an_engine_that_dies_in_one_process_stops_all_at_the_same_place(
         "EngineError process 1 of 2 cannot go on: the engine died",
         "EngineError the engine died",
     ]
+
+
+def test_a_failure_on_one_process_is_the_same_line_on_all_wherever_it_happens(
+    text_model: Path, make_config, two_processes
+) -> None:
+    said = two_processes([(make_config(text_model), Path("unused"), None)], worker=EARLY)
+    mine = [
+        "InputError a question is wrong",
+        "InputError a question is wrong",
+        "InputError a reward is wrong",
+        "InputError a reward is wrong",
+        "EngineError the engine died",
+    ]
+    failing = (0, 1, 0, 1, 1)
+    for rank, lines in enumerate(line.splitlines() for line in said):
+        assert len(lines) == 6
+        for line, own, number in zip(lines, mine, failing, strict=False):
+            kind, text = own.split(" ", 1)
+            other = f"{kind} process {number} of 2 cannot go on: {text}"
+            assert line == (own if number == rank else other)
+        # what failed before does not disturb what comes after
+        assert lines[5] == "[('reply',), ('reply',)]"
 
 
 def test_the_first_process_draws_what_all_ask_for_and_each_gets_its_own(

@@ -209,6 +209,27 @@ def test_a_dead_engine_leaves_a_run_that_goes_on_to_the_same_end(
     assert len(logs[0]) == 3 * config.prompts_per_step * config.group_size
 
 
+def test_an_engine_that_dies_in_an_evaluation_costs_no_step(
+    fake_vllm, text_model: Path, make_config, tmp_path: Path, monkeypatch
+) -> None:
+    evaluation = {"evaluate_every": 2, "evaluation": {"questions": 2, "samples": 2}}
+    config = make_config(text_model, steps=4, **evaluation, **VLLM)
+    train(config, tmp_path / "whole")
+    per_step = 1 + config.prompts_per_step * config.group_size
+    # the first evaluation has a push, a probe and four replies
+    with monkeypatch.context() as patched:
+        patched.setattr(fake_vllm, "dies_after", 1 + 4 + 2 * per_step + 1)
+        with pytest.raises(EngineError, match="--resume"):
+            train(config, tmp_path / "run")
+    found = last_checkpoint(tmp_path / "run")
+    assert found is not None
+    assert found.name == "step-000002"
+    train(config, tmp_path / "run", resume=True)
+    for name in ("rollouts.jsonl", "evaluations.jsonl"):
+        logs = [read_log(tmp_path / run / name) for run in ("whole", "run")]
+        assert logs[0] == logs[1]
+
+
 @pytest.mark.parametrize("version", ["0.31.4", "0.34.0", "1.0", "dev"])
 def test_a_version_outside_the_window_is_refused_before_anything_is_written(
     version: str, fake_vllm, text_model: Path, make_config, tmp_path: Path
