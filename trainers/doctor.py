@@ -1,7 +1,8 @@
 """``npbench doctor``: what a machine has, what a run would use, and what is wrong."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 
 from npbench.console import print_table
 from npbench.errors import InputError
+from npbench.launch import processes
 
 if TYPE_CHECKING:
     from trainers.examination import Report
@@ -24,22 +26,43 @@ def doctor_command(recipe: str | None, changes: tuple[str, ...], as_json: bool) 
     """Say what was found on this machine, what would be used, and what is wrong.
 
     With --recipe also whether its memory estimate fits the device, and if not, how much is missing
-    and which settings would fit. Exit code 1 where there is a problem, such as a library outside
+    and which settings would fit, and whether its rollout server answers. Under torchrun the memory
+    is that of one of the processes. Exit code 1 where there is a problem, such as a library outside
     its window.
     """
     if changes and recipe is None:
         raise InputError("--set changes a recipe: give --recipe NAME|FILE.toml too")
+    from trainers.distributed import first_process
     from trainers.examination import examine
     from trainers.machine import look_around
     from trainers.version_windows import libraries
 
+    if not first_process():
+        return
     report = examine(look_around(Path.cwd()), libraries(), recipe, changes)
+    if recipe is not None:
+        faults = tuple(_server_faults(recipe, changes))
+        report = replace(report, problems=(*report.problems, *faults))
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=1))
     else:
         _print(report)
     if report.problems:
         raise SystemExit(1)
+
+
+def _server_faults(recipe: str, changes: Sequence[str]) -> Iterator[str]:
+    """What is wrong with the server that a recipe names, if it names one."""
+    from trainers.config import load_config
+    from trainers.rollout_client import check_server
+
+    address = load_config(recipe, changes).rollouts.address
+    if address is None:
+        return
+    try:
+        check_server(address)
+    except InputError as error:
+        yield str(error)
 
 
 def _print(report: "Report") -> None:
@@ -83,7 +106,8 @@ def _found(report: "Report") -> Iterator[tuple[str, str]]:
     yield "free memory (GB)", f"{machine.free_bytes / 1e9:.1f}"
     yield "free disk here (GB)", f"{machine.disk_free_bytes / 1e9:.1f}"
     if report.fit is not None:
+        count = processes()
         yield (
-            "memory of the recipe (GB)",
+            f"memory of the recipe (GB{f', each of {count} processes' if count > 1 else ''})",
             f"{report.fit.needed / 1e9:.3f} of {report.fit.available / 1e9:.3f}",
         )
