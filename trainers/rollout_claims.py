@@ -12,7 +12,7 @@ from pathlib import Path
 
 from trainers.rollout_wire import PROTOCOL, ClaimCall, Message
 
-__all__ = ["Claim", "Claims", "RefusedError", "difference", "lost"]
+__all__ = ["Claim", "Claims", "RefusedError", "Shapes", "lost"]
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -43,14 +43,16 @@ class Claim:
     """A secret of server and run."""
     holder: str
     folder: Path
-    """Bodies of its calls, and the parts of a push."""
+    """Bodies of its calls, and the parts of a push; there until nothing is done for it any more."""
     since: float
     seen: float
     """When it was last heard from."""
     parts: int = 0
     """Announced for the push under way; 0 where there is none."""
-    shapes: list[Shapes] = field(default_factory=list)
-    """Of each part that came over."""
+    came: int = 0
+    """Parts that came over."""
+    tensors: set[str] = field(default_factory=set)
+    """Names of what was in them."""
     whole: bool = False
     """Whether the engine has its weights, all of them."""
     under_way: Future[Message] | None = None
@@ -61,10 +63,45 @@ class Claim:
         """Where the parts of a push are."""
         return self.folder / "weights"
 
+    @property
+    def busy(self) -> bool:
+        """Whether the engine is or will be at work for it."""
+        return self.under_way is not None and not self.under_way.done()
+
     def check_idle(self) -> None:
         """Raises RefusedError where a call is under way."""
         if self.under_way is not None:
             raise RefusedError(409, "one call must end before the next one begins")
+
+    def check_part(self, number: int, shapes: Shapes, model: Shapes) -> None:
+        """Raises RefusedError where a part is not the next one, or holds what is not to come."""
+        if not number == self.came < self.parts:
+            raise RefusedError(
+                409,
+                f"parts of a push must come in order, {self.parts} were announced, got number "
+                f"{number} after {self.came}",
+            )
+        if not shapes:
+            raise RefusedError(400, "a part must hold tensors, got none")
+        for name, shape in shapes.items():
+            if name not in model:
+                raise RefusedError(400, f"a push must hold the model's tensors, got {name}")
+            if shape != model[name]:
+                raise RefusedError(
+                    400, f"{name} must have the shape {list(model[name])}, got {list(shape)}"
+                )
+            if name in self.tensors:
+                raise RefusedError(400, f"a push must hold each tensor once, got {name} twice")
+
+    def check_whole(self, model: Shapes) -> None:
+        """Raises RefusedError where parts or tensors of a push are missing."""
+        if not self.parts or self.came != self.parts:
+            raise RefusedError(409, f"a push must have its {self.parts} parts, got {self.came}")
+        if missing := sorted(model.keys() - self.tensors):
+            raise RefusedError(
+                400,
+                f"a push must hold the {len(model)} tensors of the model, {missing[0]} is missing",
+            )
 
 
 class Claims:
@@ -105,7 +142,7 @@ class Claims:
                 f"both sides must speak protocol {PROTOCOL}, the run speaks {call.protocol}: "
                 f"install one version of npbench",
             )
-        if found := difference(self.shapes, call.weights):
+        if found := _difference(self.shapes, call.weights):
             raise RefusedError(409, f"server and run must have the same model: {found}")
         now = self._clock()
         with self.lock:
@@ -125,7 +162,7 @@ class Claims:
                 seen=now,
             )
         if before is not None:
-            shutil.rmtree(before.folder, ignore_errors=True)
+            self.tidy(before)
         return claim
 
     def held(self, name: str) -> Claim:
@@ -150,10 +187,20 @@ class Claims:
         with self.lock:
             if self._claim is claim:
                 self._claim = None
-        shutil.rmtree(claim.folder, ignore_errors=True)
+        self.tidy(claim)
+
+    def tidy(self, claim: Claim) -> None:
+        """Removes what a claim that is over has on the disk, unless the engine may still read it.
+
+        It is called when a claim ends, and whenever the engine is done with a call.
+        """
+        with self.lock:
+            over = self._claim is not claim and not claim.busy
+        if over:
+            shutil.rmtree(claim.folder, ignore_errors=True)
 
 
-def difference(expected: Shapes, got: Shapes) -> str | None:
+def _difference(expected: Shapes, got: Shapes) -> str | None:
     """The first tensor that one side lacks, or that has another shape."""
     for name in sorted(expected.keys() | got.keys()):
         pair = expected.get(name), got.get(name)

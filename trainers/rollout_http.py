@@ -13,19 +13,20 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import prod
 from socketserver import TCPServer
-from threading import Thread
+from threading import BoundedSemaphore, Thread
 from typing import Any, NoReturn
 
 from pydantic import ValidationError
-from safetensors import SafetensorError
 
 from npbench.errors import InputError
-from trainers.rollout_bodies import Body
+from trainers.rollout_bodies import AT_ONCE, Body
 from trainers.rollout_claims import Claim, RefusedError, lost
 from trainers.rollout_server import RolloutServer
 from trainers.rollout_wire import (
+    CLAIM_BYTES,
     CLAIM_HEADER,
     DRAW_BYTES,
+    JSON_BYTES,
     JSON_TYPE,
     KEY_VARIABLE,
     PART_BYTES,
@@ -57,6 +58,8 @@ class RolloutHttp(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
         self.key = key
         self._open: set[socket.socket] = set()
+        # who only asks for the server does not keep its holder waiting
+        self.strangers, self.holders = BoundedSemaphore(AT_ONCE), BoundedSemaphore(AT_ONCE)
         super().__init__(place, _Handler, bind_and_activate=False)
         try:
             self.server_bind()
@@ -159,8 +162,6 @@ class _Handler(BaseHTTPRequestHandler):
             first = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, first["loc"])) or "the body"
             self._refuse(400, f"{place} is malformed: {first['msg']}")
-        except SafetensorError as error:
-            self._refuse(400, f"the body is no safetensors file: {error}")
         except (ConnectionError, TimeoutError):
             self.close_connection = True
         except FileNotFoundError:
@@ -196,9 +197,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _called(self) -> Message | None:
         self._check_key()
         rollouts, name = self.server.rollouts, self.path.removeprefix("/")
-        body = Body(self.headers, self.rfile)
         if name == "claim":
-            return rollouts.claim(ClaimCall.model_validate_json(body.json()))
+            asked = Body(self.headers, self.rfile, self.server.strangers).json(CLAIM_BYTES)
+            return rollouts.claim(ClaimCall.model_validate_json(asked))
         plain: dict[str, Callable[[Claim], Message | None]] = {
             "alive": lambda claim: Done(),
             "load": rollouts.load,
@@ -210,6 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
         if name not in (*plain, *filed, "push"):
             _unknown(self.path)
         claim = rollouts.claims.held(self.headers.get(CLAIM_HEADER, ""))
+        body = Body(self.headers, self.rfile, self.server.holders)
         if name in filed:
             path = body.file(claim.folder, self.server.limits[name])
             try:
@@ -217,8 +219,8 @@ class _Handler(BaseHTTPRequestHandler):
             finally:
                 path.unlink(missing_ok=True)
         if name == "push":
-            return rollouts.push(claim, PushCall.model_validate_json(body.json()))
-        Done.model_validate_json(body.json())
+            return rollouts.push(claim, PushCall.model_validate_json(body.json(JSON_BYTES)))
+        Done.model_validate_json(body.json(JSON_BYTES))
         return plain[name](claim)
 
     def _check_key(self) -> None:

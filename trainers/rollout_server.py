@@ -8,14 +8,18 @@ import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
+from contextlib import suppress
+from math import prod
 from pathlib import Path
 from queue import SimpleQueue
 
 import torch
 from torch import Tensor
 
+from npbench.errors import InputError
 from trainers.encoding import Prompt
-from trainers.rollout_claims import Claim, Claims, RefusedError, difference, lost
+from trainers.rollout_bodies import from_file, shapes_in_file
+from trainers.rollout_claims import Claim, Claims, RefusedError, lost
 from trainers.rollout_wire import (
     ClaimCall,
     Claimed,
@@ -26,12 +30,14 @@ from trainers.rollout_wire import (
     Message,
     PartCall,
     PushCall,
-    from_file,
 )
 from trainers.vllm_engine import Engine
 from trainers.vllm_jobs import Distribution, Job, StoppedError
 
 __all__ = ["RolloutServer"]
+
+HEADER = 2**10
+"""Bytes that a tensor's name, type and place may take in the header of a part, and its call."""
 
 
 class RolloutServer:
@@ -48,6 +54,8 @@ class RolloutServer:
         self.engine, self.claims, self._hold = engine, claims, hold
         self._jobs: SimpleQueue[tuple[Claim, Future[Message], Callable[[], Message]] | None]
         self._jobs = SimpleQueue()
+        self._broke_off = False
+        """Whether the last load left the engine with half of the weights."""
 
     def work(self) -> None:
         """Does what is asked of the engine, one thing after the other, until ``stop``."""
@@ -61,10 +69,14 @@ class RolloutServer:
                 future.set_exception(error)
             except StoppedError:
                 future.set_exception(lost())
+            except InputError as error:
+                future.set_exception(RefusedError(400, str(error)))
             except Exception as error:  # noqa: BLE001 -- the boundary at which failures become answers
                 text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
                 status = 400 if isinstance(error, ValueError) else 500
                 future.set_exception(RefusedError(status, f"the engine failed ({text})"))
+            finally:
+                self.claims.tidy(claim)
 
     def stop(self) -> None:
         """Lets ``work`` return when it is done with what it does."""
@@ -81,10 +93,18 @@ class RolloutServer:
         return Done()
 
     def push(self, claim: Claim, call: PushCall) -> Done:
-        """The beginning of a push: from now on there are no weights to draw from."""
+        """The beginning of a push: from now on there are no weights to draw from.
+
+        Raises:
+            RefusedError: If it has more parts than tensors.
+        """
+        if call.parts > (most := len(self.claims.shapes)):
+            raise RefusedError(
+                400, f"a push must have at most {most} parts, one a tensor, got {call.parts}"
+            )
         with self.claims.lock:
             claim.check_idle()
-            claim.whole, claim.parts, claim.shapes = False, call.parts, []
+            claim.whole, claim.parts, claim.came, claim.tensors = False, call.parts, 0, set()
             shutil.rmtree(claim.pushed, ignore_errors=True)
             claim.pushed.mkdir()
         return Done()
@@ -93,32 +113,44 @@ class RolloutServer:
         """Keeps some of the weights.
 
         Raises:
-            RefusedError: If it is not the next part.
+            RefusedError: If it is not the next part, or holds what is not the model's.
         """
-        call, tensors = from_file(body, PartCall)
+        call, shapes = shapes_in_file(body, PartCall)
         with self.claims.lock:
             claim.check_idle()
-            if not call.number == len(claim.shapes) < claim.parts:
+            claim.check_part(call.number, shapes, self.claims.shapes)
+            most = HEADER + sum(8 * prod(shape) + HEADER for shape in shapes.values())
+            if (size := body.stat().st_size) > most:
                 raise RefusedError(
-                    409,
-                    f"parts of a push must come in order, {claim.parts} were announced, got "
-                    f"number {call.number} after {len(claim.shapes)}",
+                    413, f"a part of these tensors must have at most {most} bytes, got {size}"
                 )
             body.rename(claim.pushed / f"part-{call.number:06d}.safetensors")
-            claim.shapes.append({name: tuple(one.shape) for name, one in tensors.items()})
+            claim.came += 1
+            claim.tensors |= shapes.keys()
         return Done()
 
     def load(self, claim: Claim) -> Message | None:
         """The end of a push: the engine takes the weights if all came over."""
 
         def job() -> Done:
-            _check_whole(claim, self.claims.shapes)
-            self.engine.load_folder(claim.pushed)
+            claim.check_whole(self.claims.shapes)
+            self._load(claim.pushed)
             claim.whole, claim.parts = True, 0
             shutil.rmtree(claim.pushed, ignore_errors=True)
             return Done()
 
         return self._begin(claim, job)
+
+    def _load(self, folder: Path) -> None:
+        if self._broke_off:
+            # vLLM goes on where the last load broke off, and fails once, before it begins anew
+            with suppress(Exception):
+                self.engine.load_folder(folder)
+                self._broke_off = False
+                return
+        self._broke_off = True
+        self.engine.load_folder(folder)
+        self._broke_off = False
 
     def reset(self, claim: Claim) -> Message | None:
         """Forgets what was computed under other weights."""
@@ -180,23 +212,10 @@ class RolloutServer:
             raise RefusedError(409, "no call is under way")
         if not wait_for([future], timeout=self._hold).done:
             return None
-        claim.under_way = None
+        with self.claims.lock:
+            if claim.under_way is future:
+                claim.under_way = None
         return future.result()
-
-
-def _check_whole(claim: Claim, expected: Mapping[str, tuple[int, ...]]) -> None:
-    """Raises RefusedError where parts or tensors of a push are missing, or are not the model's."""
-    if not claim.parts or len(claim.shapes) != claim.parts:
-        raise RefusedError(
-            409, f"a push must have its {claim.parts} parts, got {len(claim.shapes)}"
-        )
-    found: dict[str, tuple[int, ...]] = {}
-    for shapes in claim.shapes:
-        if twice := sorted(found.keys() & shapes.keys()):
-            raise RefusedError(400, f"a push must hold each tensor once, got {twice[0]} twice")
-        found |= shapes
-    if wrong := difference(expected, found):
-        raise RefusedError(400, f"a push must hold the model's tensors: {wrong}")
 
 
 def _prompts(call: DrawCall, tensors: Mapping[str, Tensor]) -> list[Prompt]:

@@ -7,8 +7,7 @@ safetensors file whose metadata holds that record. Neither can make the reader r
 import ipaddress
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
@@ -16,8 +15,11 @@ from torch import Tensor
 from npbench.errors import InputError
 
 __all__ = [
+    "CLAIM_BYTES",
     "CLAIM_HEADER",
     "DRAW_BYTES",
+    "DRAW_JOBS",
+    "DRAW_PROMPTS",
     "JSON_BYTES",
     "JSON_TYPE",
     "KEY_VARIABLE",
@@ -37,7 +39,6 @@ __all__ = [
     "PartCall",
     "PushCall",
     "Refusal",
-    "from_file",
     "is_loopback",
     "packed",
     "parts_of",
@@ -51,9 +52,12 @@ JSON_TYPE, TENSORS_TYPE = "application/json", "application/octet-stream"
 KEY_VARIABLE = "NPBENCH_ROLLOUT_KEY"
 PART_BYTES = 256 * 2**20
 """Weights of one call; a larger tensor goes alone."""
-JSON_BYTES = 16 * 2**20
+JSON_BYTES, CLAIM_BYTES = 2 * 2**20, 16 * 2**20
+"""Of a call without tensors, and of one that lists all of a model's."""
 DRAW_BYTES = 4 * 2**30
 """Of one draw, mostly pixels."""
+DRAW_JOBS, DRAW_PROMPTS = 100_000, 20_000
+"""Of one draw, at most."""
 
 
 class Message(BaseModel):
@@ -144,8 +148,8 @@ class DrawCall(Message):
     temperature: Annotated[float, Field(gt=0.0)]
     end_ids: tuple[Token, ...]
     banned_ids: tuple[Token, ...]
-    prompts: Annotated[tuple[DrawPrompt, ...], Field(min_length=1)]
-    jobs: Annotated[tuple[DrawJob, ...], Field(min_length=1)]
+    prompts: Annotated[tuple[DrawPrompt, ...], Field(min_length=1, max_length=DRAW_PROMPTS)]
+    jobs: Annotated[tuple[DrawJob, ...], Field(min_length=1, max_length=DRAW_JOBS)]
 
 
 class DrawnReply(Message):
@@ -165,9 +169,6 @@ class DrawnReplies(Message):
     replies: tuple[DrawnReply, ...]
 
 
-M = TypeVar("M", bound=Message)
-
-
 def packed(call: Message, tensors: Mapping[str, Tensor]) -> bytes:
     """A body with tensors."""
     from safetensors.torch import save
@@ -177,20 +178,6 @@ def packed(call: Message, tensors: Mapping[str, Tensor]) -> bytes:
         name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()
     }
     return save(apart, metadata={"call": call.model_dump_json()})
-
-
-def from_file(path: Path, kind: type[M]) -> tuple[M, dict[str, Tensor]]:
-    """What was packed; tensors are read from the file as they are used.
-
-    Raises:
-        SafetensorError: If the file is none of its kind.
-        ValidationError: If its call is another one.
-    """
-    from safetensors import safe_open
-
-    with safe_open(path, framework="pt") as file:
-        call = kind.model_validate_json((file.metadata() or {}).get("call", ""))
-        return call, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
 
 def parts_of(weights: Mapping[str, Tensor], *, limit: int = PART_BYTES) -> Iterator[list[str]]:

@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import socket
+import struct
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ import httpx2
 import pytest
 import torch
 from click.testing import CliRunner
+from safetensors.torch import save
 
 from npbench.errors import InputError
 from trainers import rollout_client
@@ -31,11 +33,16 @@ from trainers.loading import load_policy
 from trainers.logs import read_log
 from trainers.loop import train
 from trainers.remote_engine import RemoteEngine, draw_body
+from trainers.rollout_bodies import AT_ONCE, from_file
 from trainers.rollout_claims import Claim, Claims
 from trainers.rollout_http import RolloutHttp, open_http
 from trainers.rollout_server import RolloutServer
 from trainers.rollout_wire import (
+    CLAIM_BYTES,
     CLAIM_HEADER,
+    DRAW_JOBS,
+    DRAW_PROMPTS,
+    JSON_BYTES,
     JSON_TYPE,
     KEY_VARIABLE,
     PROTOCOL,
@@ -45,13 +52,12 @@ from trainers.rollout_wire import (
     DrawCall,
     DrawnReply,
     PartCall,
-    from_file,
     packed,
     parts_of,
 )
 from trainers.rollouts import Request, sample_seed
 from trainers.serve_command import serve_rollouts_command
-from trainers.vllm_engine import Launch, launch
+from trainers.vllm_engine import Engine, Launch, launch
 from trainers.vllm_jobs import Distribution, Job
 from trainers.vllm_rollouts import EngineError, VllmBackend, rollout_backend
 from trainers.vllm_weights import model_outline, plain_weights
@@ -73,11 +79,10 @@ class Service:
         return self.http.address
 
     def stop(self) -> None:
-        if self.thread.is_alive():
-            self.http.close()
-            self.server.stop()
-            self.thread.join()
-            self.server.claims.close()
+        self.http.close()
+        self.server.stop()
+        self.thread.join()
+        self.server.claims.close()
 
 
 @pytest.fixture
@@ -122,6 +127,18 @@ def learner(text_model: Path, config_at) -> Learner:
     return load_learner(config, config.model)
 
 
+NO_SIGNS = 1e5
+"""A patience, in a clock's seconds, that makes a run's signs of life too rare to be seen."""
+
+
+def until(happened: Callable[[], bool]) -> None:
+    """Waits for what other threads do."""
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 def asked(learner: Learner, *texts: str, samples: int = 3) -> list[Request]:
     encoder = learner.policy.encoder
     return [
@@ -147,7 +164,9 @@ class Caller:
         tensors = isinstance(body, bytes) and name in ("part", "draw")
         content = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
         given = {"Content-Type": TENSORS_TYPE if tensors else JSON_TYPE, CLAIM_HEADER: self.claim}
-        with httpx2.Client(base_url=self.address, verify=False, headers=given) as client:
+        with httpx2.Client(
+            base_url=self.address, verify=False, headers=given, timeout=60
+        ) as client:
             answer = client.post(f"/{name}", content=content)
             while answer.status_code == 202:
                 plain = {"Content-Type": JSON_TYPE}
@@ -165,6 +184,12 @@ class Caller:
         for number, part in enumerate(parts):
             status, answer = self.post("part", packed(PartCall(number=number), part))
             assert status == 200, answer
+
+
+def claim_of(service: Service) -> Claim:
+    claim = service.server.claims._claim
+    assert claim is not None
+    return claim
 
 
 DISTRIBUTION = Distribution(temperature=0.7, end_ids=(1,), banned_ids=(7, 9))
@@ -318,15 +343,18 @@ def test_a_tied_head_is_expected_and_pushed_once(text_model: Path, tmp_path: Pat
 
 
 def test_a_second_run_is_told_who_holds_the_server(serve, learner, config_at) -> None:
-    service = serve()
+    now = [100.0]
+    service = serve(clock=lambda: now[0], patience=NO_SIGNS)
     config = config_at(service.address)
     with rollout_backend(config, learner) as first:
+        now[0] = 107.0
         first.generate(asked(learner, "What?"), max_tokens=4)
+        now[0] = 110.0
         with (
             pytest.raises(
                 EngineError,
-                match=r"must be free, process \d+ on .* \(grpo\) has held it for 0 s and was heard "
-                r"of 0 s ago; it is free when that run ends, or is silent for 60 s",
+                match=r"must be free, process \d+ on .* \(grpo\) has held it for 10 s and was "
+                r"heard of 3 s ago; it is free when that run ends, or is silent for 100000 s",
             ) as error,
             rollout_backend(config, learner),
         ):
@@ -339,9 +367,14 @@ def test_a_second_run_is_told_who_holds_the_server(serve, learner, config_at) ->
 
 
 def test_a_run_that_is_alive_keeps_the_server_between_draws(serve, learner, config_at) -> None:
-    service = serve(patience=1.2)
+    now = [0.0]
+    service = serve(clock=lambda: now[0], patience=1.2)
     with rollout_backend(config_at(service.address), learner) as backend:
-        time.sleep(1.8)
+        claim = service.server.claims._claim
+        for _ in range(3):
+            now[0] += 1.0
+            until(lambda: claim.seen == now[0])
+        now[0] += 1.0
         with (
             pytest.raises(EngineError, match="must be free"),
             rollout_backend(config_at(service.address), learner),
@@ -352,14 +385,14 @@ def test_a_run_that_is_alive_keeps_the_server_between_draws(serve, learner, conf
 
 def test_a_silent_run_may_be_replaced_and_is_never_served_again(serve, learner, config_at) -> None:
     now = [0.0]
-    service = serve(clock=lambda: now[0])
+    service = serve(clock=lambda: now[0], patience=NO_SIGNS)
     config = config_at(service.address)
     with rollout_backend(config, learner) as first:
         first.generate(asked(learner, "What?"), max_tokens=4)
-        now[0] = 59.0
+        now[0] = NO_SIGNS - 1
         with pytest.raises(EngineError, match="must be free"), rollout_backend(config, learner):
             pass
-        now[0] = 61.0
+        now[0] = NO_SIGNS + 1
         before = len(service.llm.asked)
         with rollout_backend(config, learner) as second:
             # the same weights, and yet not the first run's any more
@@ -373,9 +406,15 @@ def test_a_silent_run_may_be_replaced_and_is_never_served_again(serve, learner, 
 
 
 def test_a_server_that_was_restarted_is_noticed_and_the_run_goes_on_from_there(
-    serve, config_at, tmp_path: Path
+    serve, config_at, tmp_path: Path, monkeypatch
 ) -> None:
+    # who is bound and does not listen keeps the port from everybody else
+    monkeypatch.setattr(RolloutHttp, "allow_reuse_port", True)
     service = serve()
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    kept.bind(service.http.server_address[:2])
     config = config_at(service.address)
     train(config, tmp_path / "whole")
     second: list[Service] = []
@@ -385,7 +424,10 @@ def test_a_server_that_was_restarted_is_noticed_and_the_run_goes_on_from_there(
             service.stop()
             second.append(serve(port=service.http.server_port))
 
-    with pytest.raises(EngineError, match=r"no longer holds the server, which was restarted"):
+    with (
+        kept,
+        pytest.raises(EngineError, match=r"no longer holds the server, which was restarted"),
+    ):
         train(config, tmp_path / "run", progress=restart)
     assert second[0].llm.asked == []
     found = last_checkpoint(tmp_path / "run")
@@ -422,7 +464,7 @@ def test_a_body_that_breaks_off_is_no_part(caller) -> None:
     client, service, weights = caller
     client.post("push", {"parts": 1})
     body = packed(PartCall(number=0), weights)
-    line = socket.create_connection(service.http.server_address[:2])
+    line = socket.create_connection(service.http.server_address[:2], timeout=60)
     head = (
         f"POST /part HTTP/1.1\r\nContent-Type: {TENSORS_TYPE}\r\n{CLAIM_HEADER}: {client.claim}\r\n"
     )
@@ -439,34 +481,109 @@ def test_a_push_holds_each_tensor_of_the_model_once_in_its_shape(caller) -> None
     client, service, weights = caller
     name = "lm_head.weight"
     others = {key: one for key, one in weights.items() if key != name}
-    for parts, message in (
-        (
-            [others],
-            rf"{name} is \[\d+, 32\] in the server's 27 tensors and nothing in the run's 26",
-        ),
-        ([weights, {"head": torch.zeros(2)}], r"head is nothing in .* and \[2\] in the run's 28"),
-        (
-            [others, {name: torch.zeros(2)}],
-            rf"{name} is \[\d+, 32\] in .* and \[2\] in the run's 27",
-        ),
-        ([weights, {name: weights[name]}], f"must hold each tensor once, got {name} twice"),
+    client.push(others)
+    assert client.post("load") == (
+        400,
+        {"error": f"a push must hold the 27 tensors of the model, {name} is missing"},
+    )
+    assert client.post("push", {"parts": 28})[0] == 400
+    client.push(others, announced=2)
+    (kept,) = claim_of(service).pushed.iterdir()
+    long = PartCall(number=1).model_dump_json() + " " * 1_000_000
+    for body, status, message in (
+        (packed(PartCall(number=1), {"head": torch.zeros(2)}), 400, "the model's tensors, got hea"),
+        (packed(PartCall(number=1), {name: torch.zeros(2)}), 400, rf"{name} .* 32\], got \[2\]"),
+        (packed(PartCall(number=1), others), 400, "must hold each tensor once, got .* twice"),
+        (packed(PartCall(number=1), {}), 400, "a part must hold tensors, got none"),
+        (save({name: weights[name]}, metadata={"call": long}), 413, "these tensors must have at m"),
     ):
-        client.push(*parts)
-        status, answer = client.post("load")
-        assert status == 400
+        found, answer = client.post("part", body)
+        assert found == status
         assert re.search(message, answer["error"]), answer
         assert client.post("draw", DRAW)[0] == 409
+        # a push is no larger than the model, whatever is sent
+        assert [*claim_of(service).pushed.iterdir()] == [kept]
     assert service.llm.events == []
+    assert client.post("part", packed(PartCall(number=1), {name: weights[name]}))[0] == 200
+    assert client.post("load")[0] == 200
+
+
+@pytest.mark.parametrize("ending", ["release", "takeover"])
+def test_the_engine_reads_weights_to_their_end_though_their_run_is_over(
+    ending: str, serve, learner: Learner
+) -> None:
+    now = [0.0]
+    service = serve(clock=lambda: now[0], patience=NO_SIGNS)
+    weights = plain_weights(learner.policy.model)
+    shapes = {name: tuple(one.shape) for name, one in weights.items()}
+    client, other = Caller(service.address), Caller(service.address)
+    client.take(shapes)
+    folder = claim_of(service).folder
+    rpc, read = service.llm.collective_rpc, []
+
+    def end_and_read(method: str, kwargs: dict[str, Any]) -> None:
+        left = iter(kwargs["weights_iterator"])
+        first = next(left)
+        now[0] += 2 * NO_SIGNS
+        if ending == "release":
+            assert Caller(client.address, client.claim).post("release")[0] == 200
+        other.take(shapes)
+        read.extend([first, *left])
+        rpc(method, {"weights_iterator": iter(read)})
+
+    parts = [{name: one} for name, one in weights.items()]
+    client.push(*parts)
+    service.llm.collective_rpc = end_and_read
+    client.post("load")
+    assert "no longer holds the server" in client.post("alive")[1]["error"]
+    until(lambda: not folder.exists())
+    assert {name for name, _ in read} == set(weights)
+    service.llm.collective_rpc = rpc
+    assert other.post("draw", DRAW)[0] == 409
+    other.push(*parts)
+    assert other.post("load")[0] == 200
+    assert other.post("draw", DRAW)[0] == 200
+
+
+def test_a_load_that_broke_off_does_not_spoil_the_next_one(caller) -> None:
+    client, service, weights = caller
+    rpc, fails, tries = service.llm.collective_rpc, [], []
+
+    def failing(method: str, kwargs: dict[str, Any]) -> None:
+        tries.append(method)
+        if fails:
+            raise fails.pop(0)
+        rpc(method, kwargs)
+
+    service.llm.collective_rpc = failing
+    half, spoilt = RuntimeError("half"), AttributeError("no attribute 'weight_loader'")
+    for raised, status, count in (
+        ([half], 500, 1),
+        ([spoilt], 200, 2),
+        ([half], 500, 1),
+        ([spoilt, spoilt], 500, 2),
+        ([], 200, 1),
+        ([], 200, 1),
+    ):
+        fails[:], tries[:] = raised, []
+        client.push(weights)
+        assert client.post("load")[0] == status
+        assert (len(tries), fails) == (count, [])
+        assert client.post("draw", DRAW)[0] == (200 if status == 200 else 409)
 
 
 def test_parts_come_in_order_and_no_more_than_were_announced(caller) -> None:
     client, _, weights = caller
-    part = packed(PartCall(number=1), weights)
-    assert "0 were announced" in client.post("part", part)[1]["error"]
-    client.push(weights, announced=2)
-    assert client.post("part", packed(PartCall(number=0), weights))[0] == 409
-    assert client.post("part", part)[0] == 200
-    assert client.post("part", packed(PartCall(number=2), weights))[0] == 409
+    names = list(weights)
+    parts = [
+        packed(PartCall(number=number), {name: weights[name] for name in some})
+        for number, some in enumerate((names[:3], names[3:], names[:3]))
+    ]
+    assert "0 were announced" in client.post("part", parts[1])[1]["error"]
+    assert client.post("push", {"parts": 2})[0] == 200
+    for number, status in ((1, 409), (0, 200), (0, 409), (1, 200), (2, 409)):
+        assert client.post("part", parts[number])[0] == status
+    assert client.post("load")[0] == 200
 
 
 def test_a_run_that_lets_go_stops_its_draw(caller) -> None:
@@ -504,6 +621,23 @@ def test_an_engine_that_fails_is_one_line_and_the_server_serves_on(
     service.llm.dies_after = None
     with rollout_backend(config, learner) as backend:
         assert len(backend.generate(asked(learner, "What?"), max_tokens=4)[0]) == 3
+
+
+def test_a_draw_that_cannot_be_prepared_is_the_callers_to_mend(caller, monkeypatch) -> None:
+    client, _, weights = caller
+    client.push(weights)
+    client.post("load")
+
+    def refuse(engine: Engine, prompt: Prompt) -> None:
+        raise InputError("a prompt must have one run of picture tokens for each picture")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "prompt", refuse)
+        assert client.post("draw", DRAW) == (
+            400,
+            {"error": "a prompt must have one run of picture tokens for each picture"},
+        )
+    assert client.post("draw", DRAW)[0] == 200
 
 
 def test_weights_that_the_engine_did_not_take_are_found_by_the_probe(
@@ -573,8 +707,6 @@ def test_malformed_draws_are_a_400_and_no_traceback(caller, capfd) -> None:
             jobs=({"prompt": 0, "seed": 1, "max_tokens": 2, "greedy": False},),
         ).model_dump_json()
     )
-    from safetensors.torch import save
-
     for changes, message in (
         ({"temperature": 0.0}, "temperature is malformed"),
         ({"temperature": "1"}, "temperature is malformed"),
@@ -585,16 +717,29 @@ def test_malformed_draws_are_a_400_and_no_traceback(caller, capfd) -> None:
         ({"jobs": [call["jobs"][0] | {"prompt": 1}]}, "prompt must be below 1, got 1"),
         ({"jobs": [call["jobs"][0] | {"seed": 2**63}]}, r"jobs\.0\.seed is malformed"),
         ({"jobs": [call["jobs"][0] | {"max_tokens": 0}]}, "max_tokens is malformed"),
+        ({"jobs": call["jobs"] * (DRAW_JOBS + 1)}, "jobs is malformed: Tuple should have at most"),
+        ({"prompts": call["prompts"] * (DRAW_PROMPTS + 1)}, "prompts is malformed: Tuple should"),
     ):
         status, answer = client.post(
             "draw", save({}, metadata={"call": json.dumps(call | changes)})
         )
         assert status == 400
         assert re.search(message, answer["error"]), answer
-    for body in (b"", b"x" * 50, b"\xff" * 8, save({}), b"cbuiltins\neval\n."):
+    assert client.post("push", {"parts": 1})[0] == 200
+    # a shape that torch has no number for, and one that a file cannot have
+    beyond = [
+        b'{"__metadata__":{"call":%b},"a":{"dtype":"F32","shape":%b,"data_offsets":[0,0]}}'
+        % (json.dumps(words).encode(), shape)
+        for words in (json.dumps(call), '{"number":0}')
+        for shape in (b"[0,9223372036854775808]", b"[-1]")
+    ]
+    whole = [struct.pack("<Q", len(header)) + header for header in beyond]
+    for body in (b"", b"x" * 50, b"\xff" * 8, save({}), b"cbuiltins\neval\n.", *whole):
         assert client.post("draw", body)[0] == 400
         assert client.post("part", body)[0] == 400
     assert service.llm.asked == []
+    client.push(weights)
+    client.post("load")
     assert client.post("draw", save({}, metadata={"call": json.dumps(call)}))[0] == 200
     assert list(service.server.claims.held(client.claim).folder.iterdir()) == []
     assert capfd.readouterr().err == ""
@@ -606,7 +751,9 @@ def test_bodies_have_a_stated_bounded_length_and_a_type(caller, capfd) -> None:
     kind = {"Content-Type": JSON_TYPE, CLAIM_HEADER: client.claim}
     tensors = {**kind, "Content-Type": TENSORS_TYPE}
     for name, headers, status in (
-        ("push", {**kind, "Content-Length": str(2**30)}, 413),
+        ("push", {**kind, "Content-Length": str(JSON_BYTES + 1)}, 413),
+        ("wait", {**kind, "Content-Length": str(JSON_BYTES + 1)}, 413),
+        ("claim", {**kind, "Content-Length": str(CLAIM_BYTES + 1)}, 413),
         ("part", {**tensors, "Content-Length": str(2**30)}, 413),
         ("draw", {**tensors, "Content-Length": str(2**33)}, 413),
         ("draw", {**tensors, "Content-Length": "9" * 5000}, 413),
@@ -618,7 +765,7 @@ def test_bodies_have_a_stated_bounded_length_and_a_type(caller, capfd) -> None:
         ("draw", {"Content-Type": TENSORS_TYPE, "Content-Length": "2"}, 409),
         ("nothing", {**kind, "Content-Length": "2"}, 404),
     ):
-        line = http.client.HTTPConnection(host, port)
+        line = http.client.HTTPConnection(host, port, timeout=60)
         line.putrequest("POST", f"/{name}")
         for key, value in headers.items():
             line.putheader(key, value.encode())
@@ -628,9 +775,33 @@ def test_bodies_have_a_stated_bounded_length_and_a_type(caller, capfd) -> None:
         assert "error" in json.loads(answer.read())
         assert answer.headers["Connection"] == "close"
         line.close()
-    assert httpx2.get(f"{service.address}/nothing").status_code == 404
-    assert httpx2.get(service.address).json()["protocol"] == PROTOCOL
-    assert httpx2.put(service.address).status_code == 501
+    with httpx2.Client(base_url=service.address, timeout=60) as other:
+        assert other.get("/nothing").status_code == 404
+        assert other.get("/").json()["protocol"] == PROTOCOL
+        assert other.put("/").status_code == 501
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("name", "kind"), [("claim", JSON_TYPE), ("part", TENSORS_TYPE)])
+def test_a_few_bodies_are_received_at_a_time(name: str, kind: str, caller, capfd) -> None:
+    client, service, weights = caller
+    call = {"protocol": PROTOCOL, "holder": "x", "weights": {"a": [1]}}
+    # the server is held, and no push is under way
+    ask = {"claim": lambda: client.post("claim", call), "part": lambda: client.post("part", b"")}
+    head = f"POST /{name} HTTP/1.1\r\nContent-Type: {kind}\r\nContent-Length: 9\r\n"
+    lines = []
+    for _ in range(AT_ONCE):
+        lines.append(socket.create_connection(service.http.server_address[:2], timeout=60))
+        lines[-1].sendall(f"{head}{CLAIM_HEADER}: {client.claim}\r\n\r\n12345".encode())
+    until(lambda: ask[name]()[0] == 503)
+    assert ask[name]()[1] == {"error": "at most 4 calls may be on their way at a time"}
+    (other,) = ask.keys() - {name}
+    assert ask[other]()[0] in (400, 409)
+    for line in lines:
+        line.close()
+    until(lambda: ask[name]()[0] in (400, 409))
+    client.push(weights)
+    assert client.post("load")[0] == 200
     assert capfd.readouterr().err == ""
 
 
@@ -690,8 +861,9 @@ def test_addresses_where_no_rollout_server_is(config_at, tmp_path: Path, monkeyp
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         assert said(address).startswith(f"the rollout server {address} cannot be reached (Connect")
         silent.listen()
-        monkeypatch.setattr(rollout_client, "SILENCE", 0.2)
-        assert "cannot be reached (ReadTimeout" in said(address)
+        with monkeypatch.context() as patch:
+            patch.setattr(rollout_client, "SILENCE", 0.2)
+            assert "cannot be reached (ReadTimeout" in said(address)
     assert "cannot be reached" in said("http://127.0.0.1:99999")
     assert "cannot be reached" in said("http://")
     other = HTTPServer(("127.0.0.1", 0), NoServer)
@@ -708,23 +880,37 @@ def test_addresses_where_no_rollout_server_is(config_at, tmp_path: Path, monkeyp
 def test_a_machine_that_vanishes_in_a_long_draw_is_noticed(
     serve, learner, config_at, monkeypatch
 ) -> None:
-    monkeypatch.setattr(rollout_client, "SILENCE", 0.5)
-    service = serve(hold=0.1)
-    step, gone = service.llm.step, threading.Event()
+    service = serve()
+    step, wait = service.llm.step, service.server.wait
+    asked_again, gone = threading.Semaphore(0), threading.Event()
+
+    def counted(claim: Claim) -> Any:
+        asked_again.release()
+        return wait(claim)
 
     def slow() -> list[Any]:
-        # longer than the silence that is allowed, and yet no silence
-        gone.wait(0.8)
+        for _ in range(3):
+            assert asked_again.acquire(timeout=60)
         return step()
+
+    def silent() -> list[Any]:
+        gone.wait(60)
+        return step()
+
+    monkeypatch.setattr(service.server, "wait", counted)
 
     with rollout_backend(config_at(service.address), learner) as backend:
         assert isinstance(backend, VllmBackend)
         assert isinstance(backend.engine, RemoteEngine)
         service.llm.step = slow
         backend.generate(asked(learner, "What?", samples=1), max_tokens=4)
-        service.server._hold = 30.0
+        service.llm.step = silent
+        service.server._hold = 60.0
+        client = backend.engine.line.client
+        patient, client.timeout = client.timeout, httpx2.Timeout(60, read=0.3)
         with pytest.raises(EngineError, match=r"cannot be reached .ReadTimeout"):
             backend.generate(asked(learner, "What?", samples=1), max_tokens=4)
+        client.timeout = patient
         gone.set()
 
 
@@ -757,9 +943,11 @@ def test_the_command_says_where_it_answers_and_ends_cleanly(
     fake_vllm, text_model: Path, monkeypatch
 ) -> None:
     seen: list[Any] = []
+    before = threading.enumerate()
 
     def interrupted(server: RolloutServer) -> None:
-        (thread,) = [one for one in threading.enumerate() if one.name == "npbench-http"]
+        new = [one for one in threading.enumerate() if one not in before]
+        (thread,) = [one for one in new if one.name == "npbench-http"]
         seen.append(thread)
         raise KeyboardInterrupt
 
