@@ -11,8 +11,7 @@ moments. In a pass it has beside them all weights in the type that computes, and
 in float32.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
@@ -94,18 +93,24 @@ class Shards:
                 setattr(module, name, buffer.to(device))
         self.trained = [p for p in model.parameters() if p.requires_grad]
         """This process's parts, in the order of the model: what the optimiser moves."""
-        self.gather()
+        self.gather(moved=True)
 
-    def gather(self) -> None:
-        """Makes all parameters whole, in the types that compute; the model can run after this."""
+    def gather(self, *, moved: bool) -> None:
+        """Makes all parameters whole, in the types that compute; the model can run after this.
+
+        Args:
+            moved: Whether the shards have changed since all was whole, so that who holds a copy of
+                the weights needs another one.
+        """
         for shelf in self._shelves.held:
             cast("FSDPModule", shelf).unshard()
         for parameter in self._model.parameters():
             if parameter.requires_grad and parameter.dtype != torch.float32:
                 # micro-batches add up in float32, as under autocast
                 parameter.grad_dtype = torch.float32
-            # FSDP writes into storage unseen, and who holds a copy asks for versions
-            increment_version(parameter)
+            if moved:
+                # FSDP writes into storage unseen, and who holds a copy asks for versions
+                increment_version(parameter)
 
     def reduce(self) -> None:
         """Puts the sum of all processes' gradients into the shards; nothing stays whole.
@@ -115,13 +120,10 @@ class Shards:
         signal = torch.ones(1, device=self._device, requires_grad=True)
         self._shelves(signal).sum().backward()
 
-    @contextmanager
-    def at_rest(self) -> Iterator[None]:
-        """The block in which the shards alone are there, as the model's parameters."""
+    def rest(self) -> None:
+        """Keeps the shards alone, as the model's parameters; the model cannot run after this."""
         for shelf in self._shelves.held:
             cast("FSDPModule", shelf).reshard()
-        yield
-        self.gather()
 
 
 def _owners(model: nn.Module) -> dict[nn.Parameter, list[nn.Module]]:
@@ -199,7 +201,7 @@ def shards_of(model: nn.Module) -> Shards | None:
 
 
 def named_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """A model's state by name, as it computes; the shards alone in :meth:`Shards.at_rest`.
+    """A model's state by name, as it computes; the shards alone after :meth:`Shards.rest`.
 
     Two names of one parameter give the same object.
     """

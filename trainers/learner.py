@@ -129,7 +129,7 @@ def apply_gradient(learner: Learner, *, step: int) -> float:
     learner.optimizer.zero_grad(set_to_none=True)
     if (shards := shards_of(learner.policy.model)) is not None:
         with failures_named():
-            shards.gather()
+            shards.gather(moved=True)
     return norm
 
 

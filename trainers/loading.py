@@ -2,7 +2,7 @@
 
 import inspect
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,13 @@ from npbench.launch import processes
 from trainers.adapters import attach_adapter
 from trainers.blank import BLANK, make_blank
 from trainers.config import Config
-from trainers.distributed import failures_named
+from trainers.distributed import check_equal, failures_named
 from trainers.encoding import load_encoder
 from trainers.fsdp import shard_model
 from trainers.policy import Policy
 from trainers.recomputing import recompute_layers
 
-__all__ = ["load_policy", "located", "pick_device", "rename_cache"]
+__all__ = ["load_policy", "located", "pick_device", "rename_cache", "sums"]
 
 
 def pick_device(name: str) -> torch.device:
@@ -58,7 +58,8 @@ def load_policy(source: str, config: Config, *, trained: bool = True) -> Policy:
         trained: False for a reference: no gradient.
 
     Raises:
-        InputError: If there is no such checkpoint, or it is of no known kind.
+        InputError: If there is no such checkpoint, or it is of no known kind, or processes that
+            are to shard it have found different weights.
     """
     with located(source, config.seed) as folder:
         return _load(folder, config, trained=trained)
@@ -102,6 +103,9 @@ def _load(source: str, config: Config, *, trained: bool) -> Policy:
     placeholders = [image_token_id, getattr(model_config, "video_token_id", None)]
     device = pick_device(config.device)
     if trained and optimizer.fsdp and processes() > 1:
+        # each process keeps its part of what it has loaded, and no later check could see that the
+        # parts come from different models
+        check_equal("parameters to begin with", sums(list(model.parameters())))
         # a shelf at a time goes over: the device need not hold the whole model in float32
         with failures_named():
             shard_model(model, device=device, precision=precision)
@@ -115,6 +119,14 @@ def _load(source: str, config: Config, *, trained: bool) -> Policy:
         banned_ids=tuple(token for token in placeholders if token is not None),
         precision=precision,
     )
+
+
+def sums(parameters: Sequence[nn.Parameter]) -> list[float]:
+    """The sum of all numbers and that of their squares."""
+    with torch.no_grad():
+        first = sum(float(p.double().sum()) for p in parameters)
+        second = sum(float(p.double().square().sum()) for p in parameters)
+    return [first, second]
 
 
 def rename_cache(model: nn.Module) -> None:

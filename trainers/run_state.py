@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +14,7 @@ from npbench.errors import InputError
 from trainers.adapters import adapter_state, load_adapter
 from trainers.fsdp_states import load_state
 from trainers.learner import Learner
+from trainers.loading import sums
 
 __all__ = ["LIBRARIES", "Position", "restore", "save_state", "sums", "write_text"]
 
@@ -103,11 +103,3 @@ def restore(learner: Learner, folder: Path) -> Position:
 def _fingerprint(model: torch.nn.Module) -> list[float]:
     """Sums over all parameters that differ between any two models in practice."""
     return sums(list(model.parameters()))
-
-
-def sums(parameters: Sequence[torch.nn.Parameter]) -> list[float]:
-    """The sum of all numbers and that of their squares."""
-    with torch.no_grad():
-        first = sum(float(p.double().sum()) for p in parameters)
-        second = sum(float(p.double().square().sum()) for p in parameters)
-    return [first, second]

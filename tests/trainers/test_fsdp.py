@@ -16,18 +16,22 @@ from trainers.loop import train
 
 CASES = {
     "grpo": {
-        "optimizer": {"fsdp": True, "mini_batches": 1},
+        "optimizer": {
+            "fsdp": True,
+            "mini_batches": 3,
+            "shared_prefix": False,
+            "weight_decay": 0.3,
+        },
         "loss": {"kl_coef": 0.05},
         "evaluate_every": 2,
         "evaluation": {"questions": 3, "samples": 2},
     },
     "mupo": {"loss": {"embedding": "policy"}, "optimizer": {"fsdp": True}},
-    "flowrl": {"optimizer": {"fsdp": True, "gradient_checkpointing": True}},
     "supervised": {
         "optimizer": {"fsdp": True},
         "stages": [
             {
-                "steps": 3,
+                "steps": 2,
                 "mix": [
                     {
                         "data": {"suite": "nano", "tasks": ["vertex_cover"], "modality": "text"},
@@ -38,7 +42,7 @@ CASES = {
         ],
     },
 }
-"""A reference and evaluations, the model's own embeddings, a head beside the policy, no replies."""
+"""A reference and evaluations, the model's own embeddings, no replies."""
 
 
 @pytest.fixture
@@ -55,62 +59,16 @@ def tied_model(text_model: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_two_processes_with_shards_train_as_one(
-    text_model: Path, make_config, two_processes, assert_same, tmp_path: Path
+def test_two_processes_with_shards_train_as_one_and_go_on_without_them(
+    text_model: Path, idefics_model: Path, make_config, two_processes, assert_same, tmp_path: Path
 ) -> None:
     # of 3 prompts one process has 2, and of 3 held-out questions
     configs = {
-        method: make_config(text_model, method=method, steps=3, prompts_per_step=3, **changes)
+        method: make_config(text_model, method=method, steps=2, prompts_per_step=3, **changes)
         for method, changes in CASES.items()
     }
-    two_processes([(config, tmp_path / f"{name}-two", None) for name, config in configs.items()])
-    for name, config in configs.items():
-        one, two = tmp_path / f"{name}-one", tmp_path / f"{name}-two"
-        train(config, one)
-        assert_same(one, two)
-        norms = [
-            [line["gradient_norm"] for line in read_log(run / "scalars.jsonl")]
-            for run in (one, two)
-        ]
-        assert norms[0] == pytest.approx(norms[1], rel=1e-5)
-        last = [run / "checkpoints" / "last" for run in (one, two)]
-        assert {path.name for path in last[0].iterdir()} == {
-            path.name for path in last[1].iterdir()
-        }
-        for file in ("config.json", "generation_config.json"):
-            assert len({(folder / file).read_text() for folder in last}) == 1
-        kinds = [
-            {key: weight.dtype for key, weight in load_file(folder / "model.safetensors").items()}
-            for folder in last
-        ]
-        assert kinds[0] == kinds[1]
-
-
-def test_in_bfloat16_shards_change_no_bit(
-    tied_model: Path, qwen_vl_model: Path, make_config, two_processes, assert_bit_equal, tmp_path
-) -> None:
-    # the sums of two gradients are the same in any order; the norm's are not, so nothing is clipped
-    jobs, pairs = [], []
-    for model, changes in ((tied_model, {}), (qwen_vl_model, {"data": {"modality": "both"}})):
-        for fsdp in (False, True):
-            optimizer = {"precision": "bfloat16", "max_grad_norm": 1e6, "fsdp": fsdp}
-            sections = {"optimizer": optimizer, "checkpoint_every": 1, **changes}
-            config = make_config(model, prompts_per_step=3, **sections)
-            jobs.append((config, tmp_path / f"{model.name}-{fsdp}", None))
-        pairs.append((jobs[-2][1], jobs[-1][1]))
-        jobs += [(config, tmp_path / f"{model.name}-resumed", stop) for stop in (2, "resume")]
-        pairs.append((jobs[-3][1], jobs[-1][1]))
-    two_processes(jobs)
-    for whole, sharded in pairs:
-        assert_bit_equal(whole, sharded)
-        whole_lines, lines = (read_log(run / "rollouts.jsonl") for run in (whole, sharded))
-        assert [line["ids"] for line in lines] == [line["ids"] for line in whole_lines]
-
-
-def test_a_run_goes_on_with_and_without_shards_and_processes(
-    idefics_model: Path, make_config, two_processes, assert_same, tmp_path: Path
-) -> None:
-    # with rows without pictures a process may have no gradient where the other one has
+    # with a head beside the policy, and rows without pictures: a process may have no gradient where
+    # the other one has
     whole, sharded = (
         make_config(
             idefics_model,
@@ -120,7 +78,7 @@ def test_a_run_goes_on_with_and_without_shards_and_processes(
             evaluate_every=2,
             evaluation={"questions": 2, "samples": 2},
             data={"modality": "both"},
-            optimizer={"fsdp": fsdp},
+            optimizer={"fsdp": fsdp, "gradient_checkpointing": True},
         )
         for fsdp in (False, True)
     )
@@ -132,7 +90,32 @@ def test_a_run_goes_on_with_and_without_shards_and_processes(
 
     with pytest.raises(StopError):
         train(whole, to_two, progress=stop)
-    two_processes([(sharded, to_one, 1), (sharded, to_two, "resume")])
+    two_processes(
+        [
+            *((config, tmp_path / f"{name}-two", None) for name, config in configs.items()),
+            (sharded, to_one, 1),
+            (sharded, to_two, "resume"),
+        ]
+    )
+    for name, config in configs.items():
+        runs = tmp_path / f"{name}-one", tmp_path / f"{name}-two"
+        train(config, runs[0])
+        assert_same(*runs)
+        norms = [
+            [line["gradient_norm"] for line in read_log(run / "scalars.jsonl")] for run in runs
+        ]
+        assert norms[0] == pytest.approx(norms[1], rel=1e-5)
+        last = [run / "checkpoints" / "last" for run in runs]
+        assert {path.name for path in last[0].iterdir()} == {
+            path.name for path in last[1].iterdir()
+        }
+        for file in ("config.json", "generation_config.json"):
+            assert len({(folder / file).read_text() for folder in last}) == 1
+        kinds = [
+            {key: weight.dtype for key, weight in load_file(folder / "model.safetensors").items()}
+            for folder in last
+        ]
+        assert kinds[0] == kinds[1]
     assert len(read_log(to_one / "scalars.jsonl")) == 2
     train(whole, to_one, resume=True)
     assert_same(one, to_one)
@@ -141,6 +124,54 @@ def test_a_run_goes_on_with_and_without_shards_and_processes(
 
 class StopError(Exception):
     """Ends a run from outside."""
+
+
+SHELVED = """
+import json, sys
+from pathlib import Path
+import trainers.fsdp
+from trainers.config import load_config
+from trainers.distributed import process_group
+from trainers.loop import train
+
+class Stop(Exception):
+    pass
+
+def stop(step, numbers):
+    raise Stop
+
+trainers.fsdp.SHELF = 700
+jobs = json.loads(sys.argv[1])
+with process_group(load_config(jobs[0][0])):
+    for recipe, run, how in jobs:
+        progress = {"progress": stop} if how == "stop" else {}
+        try:
+            train(load_config(recipe), Path(run), resume=how == "resume", **progress)
+        except Stop:
+            pass
+"""
+"""Trains with many shelves, some of one tensor, in each type."""
+
+
+def test_in_bfloat16_shards_on_many_shelves_change_no_bit(
+    tied_model: Path, qwen_vl_model: Path, make_config, two_processes, assert_bit_equal, tmp_path
+) -> None:
+    # the sums of two gradients are the same in any order; the norm's are not, so nothing is clipped
+    jobs, pairs = [], []
+    for model, changes in ((tied_model, {}), (qwen_vl_model, {"data": {"modality": "both"}})):
+        for fsdp in (False, True):
+            optimizer = {"precision": "bfloat16", "max_grad_norm": 1e6, "fsdp": fsdp}
+            sections = {"optimizer": optimizer, "checkpoint_every": 1, **changes}
+            config = make_config(model, steps=2, prompts_per_step=3, **sections)
+            jobs.append((config, tmp_path / f"{model.name}-{fsdp}", None))
+        pairs.append((jobs[-2][1], jobs[-1][1]))
+        jobs += [(config, tmp_path / f"{model.name}-resumed", how) for how in ("stop", "resume")]
+        pairs.append((jobs[-3][1], jobs[-1][1]))
+    two_processes(jobs, worker=SHELVED)
+    for whole, sharded in pairs:
+        assert_bit_equal(whole, sharded)
+        whole_lines, lines = (read_log(run / "rollouts.jsonl") for run in (whole, sharded))
+        assert [line["ids"] for line in lines] == [line["ids"] for line in whole_lines]
 
 
 def test_one_process_has_nothing_to_shard(
@@ -152,24 +183,18 @@ def test_one_process_has_nothing_to_shard(
 
 
 HELD = """
-import gc, json, sys, time
+import gc, json, sys, time, weakref
 from pathlib import Path
 import torch
 from torch.distributed.tensor import DTensor
+from npbench.errors import InputError
 from trainers.adapters import merged_state
 from trainers.config import load_config
-from trainers.distributed import process_group
+from trainers.distributed import first_process, process_group
 from trainers.fsdp import shards_of
+from trainers.fsdp_states import weights_at_rest
 from trainers.learner import apply_gradient, load_learner
-
-def held():
-    # gloo's own threads let go of what was sent a moment later
-    last, since = None, time.monotonic()
-    while time.monotonic() - since < 0.5:
-        time.sleep(0.05)
-        if (now := counted()) != last:
-            last, since = now, time.monotonic()
-    return last
+from trainers.loop import train
 
 def counted():
     gc.collect()
@@ -181,46 +206,101 @@ def counted():
                 found[one.untyped_storage().data_ptr()] = one.untyped_storage().nbytes()
     return sum(found.values())
 
+patience = 60.0
+
+def held(least, most):
+    # gloo's own threads let go of what was sent a moment later
+    global patience
+    since = time.monotonic()
+    while not least <= (now := counted() - before) <= most:
+        if time.monotonic() - since > patience:
+            break
+        time.sleep(0.02)
+    patience -= time.monotonic() - since
+    return now
+
 def versions(model):
     return sum(parameter._version for parameter in model.parameters())
 
-jobs = json.loads(sys.argv[1])
+def save_at_rest(model, shards):
+    whole, living, gather = [], [], shards.gather
+    def gather_and_count(**options):
+        living.append(sum(one() is not None for one in whole))
+        gather(**options)
+    shards.gather = gather_and_count
+    version = versions(model)
+    with weights_at_rest(model) as weights:
+        whole = [weakref.ref(one) for one in weights.values()]
+        del weights
+    del shards.gather
+    return {"saved": len(whole), "living": living, "same": versions(model) == version}
+
+def fail_at_rest(model, shards):
+    try:
+        with weights_at_rest(model):
+            raise RuntimeError("a fault of its own")
+    except RuntimeError as error:
+        return str(error)
+    finally:
+        shards.gather(moved=False)
+
+*jobs, spoiled = json.loads(sys.argv[1])
 torch.set_num_threads(1)
 said = {}
-with process_group(load_config(jobs[0][0])):
-    for recipe, run, _ in jobs:
+before = counted()
+with process_group(load_config(spoiled[0])):
+    for recipe, run, bounds in jobs:
         config = load_config(recipe)
-        before = held()
         learner = load_learner(config, config.model)
         model, shards = learner.policy.model, shards_of(learner.policy.model)
-        numbers = {"loaded": held() - before}
+        numbers = {"loaded": held(*bounds["loaded"])}
         for parameter in learner.parameters():
             parameter.grad = torch.ones_like(parameter, dtype=torch.float32)
-        numbers["pass"] = held() - before
+        numbers["pass"] = held(*bounds["pass"])
         version = versions(model)
         apply_gradient(learner, step=0)
         del parameter
         state = merged_state(model)
         numbers |= {
-            "stepped": held() - before,
+            "stepped": held(*bounds["stepped"]),
             "noticed": versions(model) > version,
             "state": {name: list(tensor.shape) for name, tensor in state.items()},
             "plain": not any(type(tensor) is DTensor for tensor in state.values()),
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
-            "computed": sum(p.numel() * p.element_size() for p in model.parameters()),
-            "buffers": sum(buffer.nbytes for buffer in model.buffers()),
             "device": learner.policy.device.type,
         }
         del state
         if shards is not None:
-            with shards.at_rest():
-                numbers["rest"] = held() - before
-        learner.policy.save(Path(run))
+            shards.rest()
+            numbers["rest"] = held(*bounds["rest"])
+            shards.gather(moved=False)
+            numbers |= {"saving": save_at_rest(model, shards)}
+            numbers |= {"failed": fail_at_rest(model, shards)}
+        if first_process():
+            learner.policy.save(Path(run))
         said[Path(run).name] = numbers
         del learner, model, shards
+
+    # the first process has what it saved, the second one what all began with
+    config = load_config(spoiled[0])
+    source = run if first_process() else config.model
+    try:
+        load_learner(config, source)
+    except InputError as error:
+        said["mixed"] = str(error)
+
+    def progress(step, numbers):
+        # a file where the first process wants to make a folder
+        if first_process():
+            (Path(spoiled[1]) / "checkpoints" / ".step-000001.part").touch()
+
+    try:
+        train(config, Path(spoiled[1]), progress=progress)
+    except InputError as error:
+        said["spoiled"] = str(error)
 print(json.dumps(said))
 """
-"""What each process holds after loading, with all gradients, after a step, and at rest."""
+"""What each process holds after loading, with all gradients, after a step, and at rest; and what it
+says of other weights on the other process and of a checkpoint that cannot be written."""
 
 
 def test_each_process_holds_its_part_and_what_a_pass_needs(
@@ -228,7 +308,25 @@ def test_each_process_holds_its_part_and_what_a_pass_needs(
 ) -> None:
     from transformers import AutoModelForCausalLM
 
-    names = ("float32", "bfloat16", "whole")
+    start = AutoModelForCausalLM.from_pretrained(text_model, dtype=torch.float32).state_dict()
+    count = sum(weight.numel() for weight in start.values())
+    kept = sum(
+        weight.numel() for name, weight in start.items() if "embed" in name or weight.ndim == 1
+    )
+    biases = sum(weight.numel() for name, weight in start.items() if name.endswith("bias"))
+    # what is looked up or normalised stays in float32
+    computed = {"float32": 4 * count, "bfloat16": 2 * count + 2 * (kept - biases)}
+    # every tensor here has an even number of rows
+    wanted = {
+        name: {
+            "loaded": 2 * count + whole,
+            "pass": 6 * count + whole,
+            "stepped": 6 * count + whole,
+            "rest": 6 * count,
+        }
+        for name, whole in computed.items()
+    }
+    wanted["whole"] = {"loaded": 4 * count, "pass": 8 * count, "stepped": 12 * count}
     jobs = [
         (
             make_config(
@@ -239,73 +337,40 @@ def test_each_process_holds_its_part_and_what_a_pass_needs(
                 },
             ),
             tmp_path / name,
-            None,
+            # counts of steps, buffers and the like
+            {when: (size - 3000, size + 3000) for when, size in sizes.items()},
         )
-        for name in names
+        for name, sizes in wanted.items()
     ]
-    for said in two_processes(jobs, worker=HELD):
+    spoiled = make_config(text_model, steps=1, optimizer={"fsdp": True})
+    saved = 0
+    for said in two_processes([*jobs, (spoiled, tmp_path / "spoiled", None)], worker=HELD):
         found = json.loads(said)
-        whole = found["whole"]
-        count = whole["parameters"]
-        # counts of steps and the like
-        room = whole["buffers"] + 2000
-        assert whole["loaded"] == pytest.approx(4 * count, abs=room)
-        assert whole["pass"] == pytest.approx(8 * count, abs=room)
-        assert whole["stepped"] == pytest.approx(12 * count, abs=room)
-        for name in ("float32", "bfloat16"):
+        for name, sizes in wanted.items():
+            held = {when: found[name][when] for when in sizes}
+            assert held == pytest.approx(sizes, abs=3000)
+        for name in computed:
             one = found[name]
-            # every tensor here has an even number of rows
-            assert one["loaded"] == pytest.approx(2 * count + one["computed"], abs=room)
-            assert one["pass"] == pytest.approx(6 * count + one["computed"], abs=room)
-            assert one["stepped"] == pytest.approx(6 * count + one["computed"], abs=room)
-            assert one["rest"] == pytest.approx(6 * count, abs=room)
-            assert one["state"] == whole["state"]
+            assert one["state"] == {key: list(weight.shape) for key, weight in start.items()}
             assert (one["plain"], one["noticed"], one["device"]) == (True, True, "cpu")
-        assert found["float32"]["computed"] == 4 * count
-        linear = count - sum(
-            shape[0] * shape[-1] if len(shape) > 1 else shape[0]
-            for key, shape in whole["state"].items()
-            if "embed" in key or "norm" in key
+            # nothing of what was saved lies beside the weights that are gathered again
+            assert (one["saving"]["living"], one["saving"]["same"]) == ([0], True)
+            saved += one["saving"]["saved"]
+            assert one["failed"] == "a fault of its own"
+        assert found["mixed"].startswith(
+            "all processes must have the same parameters to begin with: process "
         )
-        assert found["bfloat16"]["computed"] == 4 * count - 2 * linear
+        assert f"{tmp_path}/spoiled/checkpoints/step-000001 cannot be written: " in found["spoiled"]
+        assert "\n" not in found["mixed"] + found["spoiled"]
+    # by the first process alone
+    assert saved == 2 * len(start)
     # what is pushed to a sampler is what the model computes with
-    start, pushed = (
-        AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).state_dict()
-        for folder in (tmp_path / "whole", tmp_path / "bfloat16")
+    stepped, pushed = (
+        AutoModelForCausalLM.from_pretrained(tmp_path / name, dtype=torch.float32).state_dict()
+        for name in ("whole", "bfloat16")
     )
-    for key, weight in start.items():
+    for key, weight in stepped.items():
         torch.testing.assert_close(pushed[key], weight, rtol=2**-8, atol=1e-6)
-
-
-SPOILED = """
-import json, sys
-from pathlib import Path
-from npbench.errors import InputError
-from trainers.config import load_config
-from trainers.loop import train
-
-((recipe, run, _),) = json.loads(sys.argv[1])
-
-def progress(step, numbers):
-    # a file where the first process wants to make a folder
-    (Path(run) / "checkpoints" / ".step-000001.part").touch()
-
-try:
-    train(load_config(recipe), Path(run), progress=progress)
-except InputError as error:
-    print(error)
-"""
-"""Trains one step, after which no checkpoint can be written."""
-
-
-def test_a_checkpoint_that_cannot_be_written_is_one_line_on_each_process(
-    text_model: Path, make_config, two_processes, tmp_path: Path
-) -> None:
-    config = make_config(text_model, steps=1, optimizer={"fsdp": True})
-    first, second = two_processes([(config, tmp_path / "run", None)], worker=SPOILED)
-    assert first.startswith(f"{tmp_path}/run/checkpoints/step-000001 cannot be written: ")
-    assert second.startswith("process 1 of 2 cannot go on with the others (")
-    assert "\n" not in first + second
 
 
 def test_what_cannot_be_sharded_is_refused_in_one_line(text_model: Path, make_config) -> None:
