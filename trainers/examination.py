@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from npbench.launch import environment_number, processes
+
 if TYPE_CHECKING:
     from trainers.config import Config
     from trainers.fitting import Fit
@@ -110,13 +112,14 @@ def _fit(
     from trainers.fitting import fit
 
     device = machine.device if config.device == "auto" else config.device
-    gpu = machine.gpus[int(device.partition(":")[2] or 0)] if device != "cpu" else None
-    return fit(
-        lambda more: _config(recipe, (*changes, *more)),
-        free=machine.room(device),
-        whole=machine.free_bytes if gpu is None else gpu.bytes,
-        plan=plan,
-    )
+    free = machine.room(device)
+    if device == "cpu":
+        # the processes of a machine share its main memory, where each of them has a GPU of its own
+        free //= max(environment_number("LOCAL_WORLD_SIZE", processes()), 1)
+        whole = free
+    else:
+        whole = machine.gpus[int(device.partition(":")[2] or 0)].bytes
+    return fit(lambda more: _config(recipe, (*changes, *more)), free=free, whole=whole, plan=plan)
 
 
 def _disk_faults(config: "Config", machine: "Machine", plan: "Plan") -> Iterator[str]:

@@ -89,9 +89,10 @@ def _needed(config: Config, memory: Memory, whole: int) -> int:
     if rollouts.backend != "vllm":
         return memory.total
     engine = 0 if rollouts.address is not None else int(rollouts.memory_fraction * whole)
-    kept = memory.weights + memory.trained + memory.reference
     passing = memory.logits + memory.activations
-    return kept + (max(passing, engine) if rollouts.sleep else passing + engine)
+    if rollouts.sleep:
+        return memory.total_beside(max(passing, engine))
+    return engine + memory.total_beside(passing)
 
 
 def _proposals(config: Config, prompt_tokens: int) -> Iterator[list[str]]:

@@ -1,7 +1,8 @@
 """What a run holds in memory, estimated from sizes alone.
 
 Weights and what the optimiser keeps are exact; logits follow from the shapes; activations are a
-rule of thumb. Sampling and training do not run at the same time: the larger of the two counts.
+rule of thumb. Sampling, training and saving do not run at the same time: the largest of them
+counts.
 """
 
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ class ModelSize:
     width: int
     cache_width: int
     """Numbers that a layer's keys, or values, hold for one token."""
+    tied: bool = False
+    """Whether the head's weight is the embedding's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +52,28 @@ class Memory:
     """Of a micro-batch, for the backward pass."""
     sampling: int
     """Keys and values of the replies that are decoded together."""
+    saving: int = 0
+    """Shards at rest, and beside them the whole weights and moments that process 0 writes; 0 where
+    a checkpoint takes no more of the device than a pass."""
 
     @property
     def total(self) -> int:
-        """At the fuller of the two: the training pass, or sampling."""
-        passing = max(self.logits + self.activations, self.sampling)
-        return self.weights + self.trained + self.reference + passing
+        """At the fullest: the training pass, sampling, or saving."""
+        return self.total_beside(max(self.logits + self.activations, self.sampling))
+
+    def total_beside(self, passing: int) -> int:
+        """With so many bytes in use by passes and sampling."""
+        return self.reference + max(self.weights + self.trained + passing, self.saving)
 
 
 def estimate_memory(
-    config: Config, size: ModelSize, prompt_tokens: int, *, second_model: bool, processes: int = 1
+    config: Config,
+    size: ModelSize,
+    prompt_tokens: int,
+    *,
+    second_model: bool,
+    processes: int = 1,
+    on_cpu: bool = False,
 ) -> Memory:
     """The memory of a run.
 
@@ -70,10 +85,13 @@ def estimate_memory(
             adapter.
         processes: How many train together; they may share out the optimiser's states, or shard the
             policy.
+        on_cpu: Whether the device's memory is the main memory, which takes whole what is saved of a
+            sharded policy.
     """
     options = config.optimizer
     sharing = processes if options.share_states else 1
     computing = 2 if options.precision == "bfloat16" else FLOAT
+    saving = 0
     if size.adapter:
         # frozen weights are kept in the type that computes, the adapter in float32
         weights = computing * size.parameters
@@ -84,7 +102,11 @@ def estimate_memory(
         # stays in float32
         looked_up = size.vocabulary * size.width
         weights = FLOAT * shard + computing * size.parameters + (FLOAT - computing) * looked_up
+        if size.tied and computing == 2:
+            # as a head it is copied by autocast
+            weights += computing * looked_up
         trained = FLOAT * size.parameters + 2 * FLOAT * shard
+        saving = 3 * FLOAT * (size.parameters + shard) if on_cpu else 0
     else:
         # autocast makes a copy of each float32 weight, which the backward pass needs, too
         weights = FLOAT * size.parameters + (2 * size.parameters if computing == 2 else 0)
@@ -108,6 +130,7 @@ def estimate_memory(
         logits=_logits(rows * replies * size.vocabulary, computing),
         activations=computing * tokens * size.width * kept,
         sampling=0 if config.stages else cache * row * _rows_decoded(config),
+        saving=saving,
     )
 
 

@@ -59,6 +59,8 @@ class Plan:
             "- activations": None if memory is None else memory.activations,
             "- or, sampling": None if memory is None else memory.sampling,
         }
+        if memory is not None and memory.saving:
+            sizes["- or all in all, saving"] = memory.saving
         values |= {name: None if n is None else round(n / 1e9, 3) for name, n in sizes.items()}
         return [(name, "-" if value is None else f"{value:,}") for name, value in values.items()]
 
@@ -157,7 +159,7 @@ def _size(config: Config, model_config: Any) -> "ModelSize":
     with torch.device("meta"):
         model = auto.from_config(model_config)
     text = model_config.get_text_config()
-    heads = text.num_attention_heads
+    heads, output = text.num_attention_heads, model.get_output_embeddings()
     head = getattr(text, "head_dim", None) or text.hidden_size // heads
     return ModelSize(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
@@ -166,10 +168,13 @@ def _size(config: Config, model_config: Any) -> "ModelSize":
         layers=text.num_hidden_layers,
         width=text.hidden_size,
         cache_width=head * (getattr(text, "num_key_value_heads", None) or heads),
+        tied=output is not None and output.weight is model.get_input_embeddings().weight,
     )
 
 
 def _memory(config: Config, size: "ModelSize", prompt_tokens: int) -> "Memory":
+    import torch
+
     from trainers.distributed import processes
     from trainers.memory import estimate_memory
     from trainers.methods import METHOD_TABLE
@@ -177,4 +182,12 @@ def _memory(config: Config, size: "ModelSize", prompt_tokens: int) -> "Memory":
     referred = METHOD_TABLE[config.method].needs_reference(config.method_settings)
     # the reference of an adapter is the model without it, unless another one is named
     second = referred and not (config.lora.rank and not config.reference)
-    return estimate_memory(config, size, prompt_tokens, second_model=second, processes=processes())
+    automatic = "cuda" if torch.cuda.is_available() else "cpu"
+    return estimate_memory(
+        config,
+        size,
+        prompt_tokens,
+        second_model=second,
+        processes=processes(),
+        on_cpu=(automatic if config.device == "auto" else config.device) == "cpu",
+    )

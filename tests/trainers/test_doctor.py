@@ -136,6 +136,15 @@ def test_a_server_has_its_own_vllm() -> None:
     assert examine(MACHINE, INSTALLED, "tiny-grpo", changes).problems == ()
 
 
+def test_a_server_that_does_not_answer_is_a_problem() -> None:
+    changes = ["rollouts.backend=vllm", "rollouts.address=http://127.0.0.1:9"]
+    given = [word for change in changes for word in ("--set", change)]
+    done = run("--recipe", "tiny-grpo", *given)
+    assert done.exit_code == 1
+    line = "problem: the rollout server http://127.0.0.1:9 cannot be reached ("
+    assert [one for one in done.output.splitlines() if one.startswith(line)]
+
+
 def test_defaults_follow_the_device_and_the_recipe() -> None:
     report = examine(MACHINE, INSTALLED)
     assert report.problems == ()
@@ -202,10 +211,15 @@ def test_settings_that_are_proposed_make_a_run_fit(idefics_model: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "proposed"),
     [
-        ([], ["optimizer.share_states=true"]),
+        (["device=cuda"], ["optimizer.share_states=true"]),
         # of 2 processes with bfloat16 each saves 6 of 18 bytes a parameter, by moments alone 4
-        (["optimizer.share_states=true"], ["optimizer.share_states=false", "optimizer.fsdp=true"]),
-        (["optimizer.fsdp=true"], ["optimizer.fsdp=false", "lora.rank=16"]),
+        (
+            ["device=cuda", "optimizer.share_states=true"],
+            ["optimizer.share_states=false", "optimizer.fsdp=true"],
+        ),
+        (["device=cuda", "optimizer.fsdp=true"], ["optimizer.fsdp=false", "lora.rank=16"]),
+        # in main memory saving takes 12 of shards' 18 bytes a parameter
+        (["device=cpu", "optimizer.share_states=true"], ["lora.rank=16"]),
     ],
 )
 def test_several_processes_are_proposed_to_share_moments_and_then_to_shard(
@@ -240,6 +254,24 @@ def test_several_processes_are_proposed_to_share_moments_and_then_to_shard(
     hopeless = fit(configured, free=1, whole=needed, plan=plan)
     assert hopeless is not None
     assert (hopeless.settings, hopeless.least < needed) == ((), True)
+
+
+def test_processes_on_the_cpu_have_their_part_of_the_memory_and_those_on_gpus_one_each(
+    text_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = [*small(text_model), "data.modality=text"]
+
+    def available(device: str) -> int:
+        fits = examine(MACHINE, INSTALLED, "tiny-grpo", [*changes, f"device={device}"]).fit
+        assert fits is not None
+        return fits.available
+
+    assert available("cpu") == MACHINE.free_bytes
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    assert available("cpu") == MACHINE.free_bytes // 8
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert available("cpu") == MACHINE.free_bytes // 2
+    assert available("cuda") == GPU.free_bytes
 
 
 def test_a_recipe_that_does_not_fit_is_a_problem_with_the_setting_that_would(

@@ -1,5 +1,7 @@
 """The memory estimate against numbers worked out by hand."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,48 @@ def test_processes_that_shard_have_whole_weights_and_gradients_in_a_pass_alone(
     )
 
 
+def test_a_tied_head_is_copied_to_bfloat16_beside_the_shards() -> None:
+    for precision, more in (("float32", 0), ("bfloat16", 2 * 64_000)):
+        config = config_of(optimizer={"fsdp": True, "precision": precision})
+        plain, tied = (
+            estimate_memory(
+                config, ModelSize(**SIZE, tied=tied), 100, second_model=False, processes=4
+            )
+            for tied in (False, True)
+        )
+        assert tied.total - plain.total == tied.weights - plain.weights == more
+
+
+def test_saving_a_sharded_policy_takes_whole_weights_and_moments_of_the_main_memory() -> None:
+    config = config_of(optimizer={"fsdp": True, "precision": "bfloat16", "tokens_at_once": 1})
+    gpu, cpu = (
+        estimate_memory(
+            config, ModelSize(**SIZE), 100, second_model=True, processes=4, on_cpu=on_cpu
+        )
+        for on_cpu in (False, True)
+    )
+    # the reference stays: 12 bytes a parameter whole, and 12 of each fourth one
+    assert (gpu.saving, cpu.saving) == (0, 15_000_000)
+    assert gpu.total < cpu.total == 4_000_000 + 15_000_000
+    roomy = config_of(optimizer={"fsdp": True, "tokens_at_once": 100_000})
+    passing = estimate_memory(
+        roomy, ModelSize(**SIZE), 100, second_model=True, processes=4, on_cpu=True
+    )
+    kept = passing.weights + passing.trained + passing.reference
+    assert passing.total == kept + passing.logits + passing.activations > cpu.total
+    for options in ({"fsdp": True}, {"share_states": True}):
+        count = 1 if "fsdp" in options else 4
+        found = estimate_memory(
+            config_of(optimizer=options),
+            ModelSize(**SIZE),
+            100,
+            second_model=True,
+            processes=count,
+            on_cpu=True,
+        )
+        assert found.saving == 0
+
+
 def test_an_adapter_in_bfloat16_has_the_only_gradients_and_moments() -> None:
     config = config_of(optimizer={"precision": "bfloat16"}, lora={"rank": 4})
     found = estimate_memory(config, ModelSize(**SIZE, adapter=10_000), 100, second_model=False)
@@ -137,6 +181,30 @@ def test_the_plan_counts_what_is_trained(targets: list[str], text_model: Path, m
     assert whole.memory is not None
     assert whole.memory.reference == 4 * whole.parameters
     assert dict(plan.lines())["trained parameters"] == f"{plan.trained_parameters:,}"
+
+
+def test_the_plan_knows_a_tied_head_and_the_device(
+    text_model: Path, make_config, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tied = tmp_path / "text"
+    shutil.copytree(text_model, tied)
+    about = json.loads((tied / "config.json").read_text())
+    (tied / "config.json").write_text(json.dumps({**about, "tie_word_embeddings": True}))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    looked_up = about["vocab_size"] * about["hidden_size"]
+    optimizer = {"fsdp": True, "precision": "bfloat16"}
+    for model, copies in ((text_model, 0), (tied, 1)):
+        for device in ("cpu", "cuda"):
+            plan = make_plan(make_config(model, device=device, optimizer=optimizer))
+            assert plan.memory is not None
+            assert plan.parameters is not None
+            shard = -(-plan.parameters // 2)
+            assert plan.memory.weights == (
+                4 * shard + 2 * plan.parameters + (2 + 2 * copies) * looked_up
+            )
+            saving = 12 * (plan.parameters + shard) if device == "cpu" else 0
+            assert plan.memory.saving == saving
+            assert ("- or all in all, saving" in dict(plan.lines())) == (device == "cpu")
 
 
 def test_a_published_set_is_planned_without_loading_it() -> None:
