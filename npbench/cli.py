@@ -3,6 +3,8 @@
 Exit codes: 0 done, 1 a check failed, 2 wrong usage or bad input, 130 interrupted.
 """
 
+import atexit
+import os
 import signal
 import sys
 from importlib import import_module
@@ -86,7 +88,14 @@ def cli(context: click.Context) -> None:
 
 def main() -> None:
     """Run the command line and exit."""
-    sys.exit(_run())
+    code = _run()
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        # threads that talked to other processes can abort an interpreter that takes itself apart
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(console|python)\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
 RUN_ELSEWHERE = re.compile(
-    r"(make|npbench (demo|reproduce|train)|pip|torchrun) |python -m trainers|.* --engine ray"
+    r"(make|npbench (demo|reproduce|train|serve-rollouts)|pip|torchrun) |python -m trainers|"
+    r".* --engine ray"
 )
 """What takes long, or needs an environment of its own; other tests run these."""
 

@@ -284,6 +284,17 @@ def environment(toy: Path, rank: int, port: int) -> dict[str, str]:
     }
 
 
+ENDED = """
+import os, sys
+try:
+    exec({0!r})
+except SystemExit:
+    pass
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(0)
+"""
+"""Ends as the command line does: threads of a group can abort an interpreter's own end."""
 PORTS = count(20000 + os.getpid() % 10000)
 
 
@@ -314,7 +325,7 @@ def two_processes(tmp_path: Path):
         port = free_port()
         started = [
             subprocess.Popen(
-                [sys.executable, "-c", worker, written(jobs, rank)],
+                [sys.executable, "-c", ENDED.format(worker), written(jobs, rank)],
                 env=environment(tmp_path / "toy", rank, port),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
