@@ -168,7 +168,18 @@ def _add_picture(found: Browsing, data: bytes) -> dict[str, Any]:
         kind = "image/jpeg"
     if shown and key not in found.pictures:
         found.pictures[key] = f"data:{kind};base64,{base64.b64encode(shown).decode()}"
-    return {"key": key if shown else None, "note": note}
+    return {"key": key if shown else None, "note": note, "size": _size(shown)}
+
+
+def _size(data: bytes) -> tuple[int, int] | None:
+    """Width and height in pixels, so that the page keeps a picture's room; None if unreadable."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(io.BytesIO(data)) as picture:
+            return picture.size
+    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError):
+        return None
 
 
 def _reduced(data: bytes) -> tuple[bytes, str]:

@@ -69,6 +69,8 @@
     const summary = element("summary", {}, element("span", { class: "name" }, foreign(question.id)), element("span", { class: "where" }, foreign(where)), fates);
     const details = element("details", { class: "question", id: question.anchor }, summary);
     const item = { question, details, filled: false };
+    // A click or a key fills the question before it opens; what else opens it, such as find in page, says so afterwards.
+    summary.addEventListener("click", () => fill(item));
     details.addEventListener("toggle", () => { if (details.open) fill(item); });
     list.append(details);
     return item;
@@ -85,7 +87,11 @@
     const body = element("div", { class: "body" });
     const left = element("div", { class: "picture" });
     for (const picture of question.pictures || []) {
-      if (picture.key) left.append(element("img", { src: data.pictures[picture.key], alt: "Picture of the question" }));
+      if (picture.key) {
+        const [width, height] = picture.size || [];
+        const room = width ? { width, height } : {};
+        left.append(element("img", { src: data.pictures[picture.key], alt: "Picture of the question", ...room }));
+      }
       if (picture.note) left.append(element("p", { class: "muted" }, foreign(picture.note)));
     }
     const right = element("div");
@@ -194,7 +200,11 @@
   }
   const reset = element("button", { type: "reset" }, "Clear");
   form.append(reset);
-  form.addEventListener("reset", () => setTimeout(apply));
+  form.addEventListener("reset", (event) => {
+    event.preventDefault();
+    clear();
+    apply();
+  });
   form.addEventListener("submit", (event) => event.preventDefault());
 
   function haystack(item) {
@@ -233,6 +243,11 @@
     shown.textContent = `${count} of ${items.length} questions match.`;
   }
 
+  function clear() {
+    search.value = "";
+    for (const { select } of filters) select.value = "";
+  }
+
   function follow() {
     const fragment = location.hash.slice(1);
     if (!fragment.startsWith("sample-")) return;
@@ -244,9 +259,7 @@
       return;
     }
     if (item.details.hidden) {
-      form.reset();
-      search.value = "";
-      for (const { select } of filters) select.value = "";
+      clear();
       apply();
     }
     item.details.open = true;

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import time
 
 import pytest
 
@@ -57,9 +58,21 @@ class Browser:
         return [element for element in found if element.is_displayed()]
 
     def one(self, selector):
-        """The only element of a selector that is shown."""
-        (element,) = self.all(selector)
+        """The only element of a selector that is shown, once there is just one."""
+        (element,) = self.until(lambda: self.all(selector), lambda found: len(found) == 1)
         return element
+
+    def first(self, selector):
+        """The first element of a selector that is shown, once there is one."""
+        return self.until(lambda: self.all(selector), bool)[0]
+
+    def follow(self, link):
+        """Clicks a link to another page and waits until that is there."""
+        from selenium.webdriver.support.expected_conditions import staleness_of
+
+        link.click()
+        self.until(lambda: staleness_of(link)(self.driver), bool)
+        self.wait("return document.readyState === 'complete'")
 
     def run(self, script, *arguments):
         """What a script in the page returns."""
@@ -70,6 +83,14 @@ class Browser:
         from selenium.webdriver.support.ui import WebDriverWait
 
         WebDriverWait(self.driver, seconds).until(lambda driver: driver.execute_script(script))
+
+    def until(self, look, fits, seconds=20):
+        """What is seen as soon as it fits: some events of a page reach it after the next command."""
+        end = time.monotonic() + seconds
+        while not fits(seen := look()):
+            assert time.monotonic() < end, f"after {seconds} s there is still: {seen}"
+            time.sleep(0.05)
+        return seen
 
     def type(self, *keys):
         """Keys pressed where the focus is."""

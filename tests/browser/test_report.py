@@ -108,8 +108,8 @@ def test_hostile_replies_are_text(hostile):
 
 def test_a_long_reply_is_bounded_until_all_of_it_is_asked_for(hostile):
     hostile.one("#search").send_keys("haystack")
-    hostile.all(".question summary")[0].click()
-    button = hostile.all(".reply button")[0]
+    hostile.first(".question summary").click()
+    button = hostile.first(".reply button")
     assert button.text == f"Show all {len(HOSTILE[-1])} characters"
     reply = button.find_element("xpath", "./preceding-sibling::pre")
     assert len(reply.text) < 1600
@@ -138,9 +138,9 @@ def test_search_finds_words_of_replies_and_marks_them(both):
     both.one("#search").send_keys("NEEDLE")
     found = ids(both)
     assert 0 < len(found) < 12
-    both.all(".question summary")[0].click()
+    both.first(".question summary").click()
+    assert both.first(".reply.match")
     marked = both.all(".reply.match")
-    assert marked
     assert all("hostile.jsonl" in element.text for element in marked)
     both.one("#search").clear()
     both.one("#search").send_keys("no reply says this")
@@ -163,6 +163,7 @@ def test_a_question_shows_picture_prompt_verdict_and_stage(both):
 
 def test_a_link_opens_its_sample_and_a_filter_does_not_hide_it(both, made):
     both.all(".question summary")[3].click()
+    both.first(".reply .head a")
     link = both.all(".reply .head a")[4].get_attribute("href")
     fragment = link[link.index("#") :]
     assert re.fullmatch(r"#sample-[\w-]+\.run2\.sample0", fragment)
@@ -171,8 +172,9 @@ def test_a_link_opens_its_sample_and_a_filter_does_not_hide_it(both, made):
     assert both.run("return document.activeElement === arguments[0]", target)
     assert both.run("return arguments[0].getBoundingClientRect().top", target) < 900
     choose(both, "task", "knapsack")
+    assert not both.all(fragment.split(".")[0])
     both.run("location.hash = arguments[0]", fragment.split(".")[0] + ".greedy")
-    assert both.all(fragment.split(".")[0])
+    assert both.one(fragment.split(".")[0])
     both.open(made / "both.html", fragment="#sample-absent")
     assert both.one("#shown").text == "The sample of this link is not on this page."
 

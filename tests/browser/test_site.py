@@ -141,14 +141,13 @@ def test_filters_show_the_scores_of_a_part_and_stay_in_the_address(index, site):
     choose(index, "modality", "image")
     assert len(names(index)) == 2
     index.one("button[type=reset]").click()
-    index.run("return new Promise(done => setTimeout(done, 50))")
     assert len(names(index)) == 3
     clean(index)
 
 
 def test_a_run_opens_and_its_samples_are_filtered(index):
     (link,) = (e for e in index.all(".ranking tbody th a") if e.text == "Good-3B")
-    link.click()
+    index.follow(link)
     assert index.one("h1").text == "Good-3B"
     everything = len(index.all(".question"))
     assert everything == 14
@@ -168,7 +167,7 @@ def test_a_run_opens_and_its_samples_are_filtered(index):
 def test_hostile_text_is_shown_as_text(index):
     (link,) = (e for e in index.all(".ranking tbody th a") if "Evil-7B" in e.text)
     assert link.text == EVIL
-    link.click()
+    index.follow(link)
     assert index.one("h1").text == EVIL
     shown = [e.text for e in index.all(".sample pre.reply")]
     assert set(HOSTILE) <= set(shown)
@@ -190,7 +189,7 @@ def test_the_reproduction_shows_claims_plots_and_on_demand_every_measure(browser
 
     study = read_reproduction(shipped_results())
     browser.open(site / "index.html")
-    browser.one("nav a[href='reproduction.html']").click()
+    browser.follow(browser.one("nav a[href='reproduction.html']"))
     assert browser.one("h1").text == study.title
     said = [one.verdict for finding in study.findings for one in finding.said]
     assert [badge.text for badge in browser.all(".claims .badge")] == said

@@ -295,6 +295,15 @@ def test_a_picture_is_there_once(runs, page):
     assert shown.html.count("data:image/png;base64,") == len(set(used))
 
 
+def test_the_page_keeps_the_room_of_a_picture_before_it_is_read(runs, page):
+    shown = page(runs / "random")
+    for question in shown.data["questions"]:
+        for picture in question["pictures"]:
+            _, _, encoded = shown.data["pictures"][picture["key"]].partition(";base64,")
+            with Image.open(io.BytesIO(base64.b64decode(encoded))) as decoded:
+                assert tuple(picture["size"]) == decoded.size
+
+
 def test_an_unfinished_run_says_so_and_shows_the_whole_questions(copy, page):
     run = copy("random")
     lines = (run / "samples.jsonl").read_text().splitlines(keepends=True)
@@ -407,6 +416,7 @@ def test_official_metric_families_are_on_the_page_and_large_pictures_are_reduced
     assert question["gold"]
     (picture,) = question["pictures"]
     assert picture["note"] == "reduced from 700 × 500 to 700 × 500"
+    assert picture["size"] == [700, 500]
     kind, _, encoded = shown.data["pictures"][picture["key"]].partition(";base64,")
     assert kind == "data:image/jpeg"
     assert len(base64.b64decode(encoded)) < MOST_PICTURE_BYTES

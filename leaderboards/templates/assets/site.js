@@ -65,7 +65,12 @@ class Rankings {
       if (event.target.name === "task" && event.target.value) form.elements.group.value = "";
       this.show();
     });
-    form.addEventListener("reset", () => setTimeout(() => this.show()));
+    form.addEventListener("reset", (event) => {
+      event.preventDefault();
+      for (const select of form.querySelectorAll("select")) select.value = "";
+      form.elements.solvers.checked = true;
+      this.show();
+    });
     form.addEventListener("submit", (event) => event.preventDefault());
     this.show();
   }
