@@ -85,7 +85,7 @@ class Browser:
         WebDriverWait(self.driver, seconds).until(lambda driver: driver.execute_script(script))
 
     def until(self, look, fits, seconds=20):
-        """What is seen as soon as it fits: some events of a page reach it after the next command."""
+        """What is seen as soon as it fits; some events of a page come after the next command."""
         end = time.monotonic() + seconds
         while not fits(seen := look()):
             assert time.monotonic() < end, f"after {seconds} s there is still: {seen}"
