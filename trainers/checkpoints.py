@@ -27,7 +27,15 @@ from trainers.learner import Learner, load_learner
 from trainers.run_state import LIBRARIES, Position, restore, save_state, sums, write_text
 from trainers.shared_adamw import whole_state
 
-__all__ = ["Position", "begin_run", "claim_run", "last_checkpoint", "open_run", "save_checkpoint"]
+__all__ = [
+    "Position",
+    "begin_run",
+    "claim_run",
+    "last_checkpoint",
+    "open_run",
+    "save_checkpoint",
+    "steps_of",
+]
 
 SHARING = ("share_states", "fsdp")
 """Settings of the optimiser that may change between a run and its resumption."""
@@ -37,6 +45,11 @@ def last_checkpoint(run: Path) -> Path | None:
     """The newest whole checkpoint of a run; None where there is none."""
     whole = [path for path in _steps(run) if (path / "trainer.json").exists()]
     return whole[-1] if whole else None
+
+
+def steps_of(checkpoint: Path) -> int:
+    """The steps that a run had done when it wrote a checkpoint."""
+    return int(checkpoint.name.removeprefix("step-"))
 
 
 def _steps(run: Path) -> list[Path]:

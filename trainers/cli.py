@@ -187,22 +187,23 @@ def train_command(
 
 def _train(config: "Config", run: Path, *, resume: bool) -> None:
     """One run with its bar on stderr; of several processes the first one says something."""
-    from trainers.checkpoints import claim_run, last_checkpoint
+    from trainers.checkpoints import claim_run, last_checkpoint, steps_of
     from trainers.distributed import first_process
     from trainers.logs import training_bar
     from trainers.loop import train
 
-    claim_run(config, run, resume=resume)
+    begins_at = claim_run(config, run, resume=resume)
     _quiet_transformers()
     if not first_process():
         train(config, run, resume=resume)
         return
     if not resume:
         _say_what_is_shared(config)
-    if resume and last_checkpoint(run) is None:
+    if resume and begins_at is None:
         click.echo(f"{run} has no checkpoint: it begins anew", err=True)
     try:
-        with training_bar(config.steps) as progress:
+        done = 0 if begins_at is None else steps_of(begins_at)
+        with training_bar(config.steps, done=done) as progress:
             train(config, run, resume=resume, progress=progress)
     except KeyboardInterrupt:
         found = last_checkpoint(run)

@@ -19,6 +19,7 @@ from trainers.config import Config
 from trainers.distributed import check_equal, failures_named
 from trainers.encoding import load_encoder
 from trainers.fsdp import shard_model
+from trainers.model_configs import read_model_config
 from trainers.policy import Policy
 from trainers.recomputing import recompute_layers
 
@@ -66,13 +67,9 @@ def load_policy(source: str, config: Config, *, trained: bool = True) -> Policy:
 
 
 def _load(source: str, config: Config, *, trained: bool) -> Policy:
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
-    try:
-        model_config: Any = AutoConfig.from_pretrained(source)
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"model {source!r} cannot be loaded: {reason}") from None
+    model_config = read_model_config(source)
     image_token_id = getattr(model_config, "image_token_id", None)
     kind = AutoModelForCausalLM if image_token_id is None else AutoModelForImageTextToText
     optimizer = config.optimizer

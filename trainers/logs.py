@@ -120,8 +120,13 @@ def _rollout_lines(step: int, groups: Sequence[Group]) -> Iterator[dict[str, Any
 
 
 @contextmanager
-def training_bar(total: int) -> Iterator[Callable[[int, Numbers], None]]:
-    """A bar on stderr with reward, SR, QR, diversity, tokens a second and time left."""
+def training_bar(total: int, *, done: int = 0) -> Iterator[Callable[[int, Numbers], None]]:
+    """A bar on stderr with reward, SR, QR, diversity, tokens a second and time left.
+
+    Args:
+        total: Steps of the run.
+        done: Those that a resumed run begins after.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -139,7 +144,7 @@ def training_bar(total: int) -> Iterator[Callable[[int, Numbers], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total)
+        task = bar.add_task("", total=total, completed=done)
 
         def update(step: int, numbers: Numbers) -> None:
             bar.update(task, completed=step + 1, description=_in_words(numbers))

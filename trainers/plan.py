@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from npbench.errors import InputError
 from trainers.config import Config
 
 if TYPE_CHECKING:
@@ -123,15 +122,10 @@ def _count(config: Config) -> int | None:
 
 def _probe(config: Config, folder: str, examples: Sequence["Question"]) -> tuple[Any, int]:
     """The configuration of the model in a folder, and the tokens of the longest of some prompts."""
-    from transformers import AutoConfig
-
     from trainers.encoding import load_encoder
+    from trainers.model_configs import read_model_config
 
-    try:
-        model_config: Any = AutoConfig.from_pretrained(folder)
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"model {config.model!r} cannot be loaded: {reason}") from None
+    model_config = read_model_config(folder, given=config.model)
     sampling = config.sampling
     encoder = load_encoder(
         folder,

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from npbench.errors import InputError
 from trainers.adapters import merged_state
+from trainers.model_configs import read_model_config
 
 __all__ = ["Outline", "model_outline", "pack_tied_heads", "plain_weights", "stored_weights"]
 
@@ -50,13 +50,9 @@ def model_outline(source: str) -> Outline:
     Raises:
         InputError: If there is no such checkpoint.
     """
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
-    try:
-        config: Any = AutoConfig.from_pretrained(source)
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"model {source!r} cannot be loaded: {reason}") from None
+    config = read_model_config(source)
     image_token_id = getattr(config, "image_token_id", None)
     kind: Any = AutoModelForCausalLM if image_token_id is None else AutoModelForImageTextToText
     with torch.device("meta"):

@@ -4,6 +4,7 @@ import functools
 import io
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 import torch
 from PIL import Image
@@ -137,9 +138,29 @@ def test_a_placeholder_without_its_picture_is_refused(policy: Policy, picture: b
             policy.encoder.encode("<image> and <image>", [picture])
 
 
-def test_a_missing_model_is_one_line(make_config, text_model: Path) -> None:
-    with pytest.raises(InputError, match="model '/nowhere' cannot be loaded") as error:
-        load_policy("/nowhere", make_config(text_model))
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("/nowhere", "that folder is not there"),
+        ("./nowhere", "that folder is not there"),
+        ("runs/checkpoints/last", "that folder is not there"),
+        ("notes.txt", "that folder is a file; give the folder that holds it"),
+        ("empty", "config.json"),
+        ("somebody/no-such-model", "it is no folder here, and the Hub did not give it"),
+        ("npbench-tny", "did you mean 'npbench-tiny'?"),
+    ],
+)
+def test_a_missing_model_is_one_line(
+    make_config, text_model: Path, tmp_path: Path, monkeypatch, name, says
+) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError) as error:
+        load_policy(name, make_config(text_model))
+    assert str(error.value).startswith(f"model {name!r} cannot be loaded: ")
+    assert says in str(error.value)
     assert "\n" not in str(error.value)
 
 

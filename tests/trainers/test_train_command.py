@@ -37,8 +37,10 @@ def test_a_recipe_runs_and_its_run_goes_on(idefics_model: Path, tmp_path: Path) 
     said = run("--recipe", "tiny-grpo", *small(idefics_model), "--out", out)
     assert said.strip() == str(out / "checkpoints" / "last")
     assert len(read_log(out / "scalars.jsonl")) == 2
-    # a finished run has nothing left to do
-    run("--resume", out)
+    # a finished run has nothing left to do, and its bar says so
+    done = CliRunner().invoke(train_command, ["--resume", str(out)], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "2/2" in done.stderr
     assert len(read_log(out / "scalars.jsonl")) == 2
     with pytest.raises(InputError, match="seed is 0 in the run and 1 now"):
         run("--resume", out, "--set", "seed=1")
