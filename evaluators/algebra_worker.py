@@ -50,6 +50,10 @@ def main() -> int:
         return 1
     _bound_memory(int(os.environ.get("NPBENCH_WORKER_MEMORY", "0")))
     seconds = int(os.environ.get("NPBENCH_WORKER_SECONDS", "0"))
+    # what the libraries load with their first question is not held against the caller's first one
+    _serve({"op": "equal", "gold": r"\frac{x}{2} = 1", "answer": r"\sqrt{x} + 1"})
+    _serve({"op": "equal", "gold": "(x+1)^2", "answer": "x^2+2x+1"})
+    _serve({"op": "value", "answer": r"\pi"})
     _write(replies, {"id": 0, "verdict": "ready"})
     for line in sys.stdin:
         _bound_processor_time(seconds)

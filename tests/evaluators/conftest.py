@@ -11,6 +11,6 @@ set_hypothesis_home_dir(tempfile.gettempdir() + "/hypothesis")
 
 @pytest.fixture(scope="session")
 def pool():
-    pool = AlgebraPool(workers=1, deadline=3.0)
+    pool = AlgebraPool(workers=1, deadline=30.0)
     yield pool
     pool.close()

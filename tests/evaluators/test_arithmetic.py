@@ -28,7 +28,7 @@ def combined(children):
     )
 
 
-@settings(max_examples=200, deadline=None, database=None)
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(st.recursive(LEAVES, combined, max_leaves=8))
 def test_random_expressions_have_the_value_of_exact_fractions(expression):
     text, value = expression

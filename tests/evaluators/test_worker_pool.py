@@ -38,13 +38,15 @@ def test_a_value_is_a_real_number_or_nothing(pool):
 
 
 def test_a_question_without_end_is_cut_at_the_deadline_and_the_next_one_is_served():
-    pool = AlgebraPool(deadline=1.0)
+    pool = AlgebraPool(deadline=60.0)
     assert pool.equal("1", "2").verdict == "different"
     before = pool.processes()
+    pool.deadline = 1.0
     started = time.monotonic()
     assert pool.equal("9^{9^{9^{9}}}", "1").verdict == "timeout"
-    assert time.monotonic() - started < 5
-    assert pool.equal("1", "2").verdict in {"different", "timeout"}
+    assert time.monotonic() - started < 30
+    pool.deadline = 60.0
+    assert pool.equal("1", "2").verdict == "different"
     assert pool.processes() != before
     pool.close()
 
@@ -64,7 +66,7 @@ def test_memory_is_bounded_and_the_caller_survives():
 
 
 def test_the_worker_limits_its_own_address_space():
-    pool = AlgebraPool(memory=700 << 20, deadline=10.0)
+    pool = AlgebraPool(memory=700 << 20, deadline=60.0)
     assert pool.equal("1", "2").verdict == "different"
     (process,) = pool.processes()
     with open(f"/proc/{process}/limits", encoding="utf-8") as file:  # noqa: PTH123
@@ -89,7 +91,7 @@ def test_the_worker_limits_its_own_address_space():
     ],
 )
 def test_the_caller_survives_a_worker_that_misbehaves(program, verdict):
-    pool = pool_of(program, deadline=1.5)
+    pool = pool_of(program, deadline=1.5 if verdict == "timeout" else 60.0)
     for _ in range(2):
         assert pool.equal("1", "1").verdict == verdict
     assert pool.processes() == ()
@@ -97,7 +99,7 @@ def test_the_caller_survives_a_worker_that_misbehaves(program, verdict):
 
 
 def test_a_worker_that_was_killed_from_outside_is_replaced():
-    pool = AlgebraPool(deadline=5.0)
+    pool = AlgebraPool(deadline=60.0)
     pool.equal("1", "2")
     (process,) = pool.processes()
     os.kill(process, signal.SIGKILL)

@@ -112,7 +112,7 @@ def test_no_reply_raises(reply):
     assert compute_score("x", reply, TRUTH) == rewards_of[0]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(st.text(max_size=80))
 def test_no_text_behind_the_marker_raises(text):
     (reward,) = np_reward(["?"], [f"Answer: {text}"], **columns(1))

@@ -295,7 +295,9 @@ sys.stderr.flush()
 os._exit(0)
 """
 """Ends as the command line does: threads of a group can abort an interpreter's own end."""
-PORTS = count(20000 + os.getpid() % 10000)
+WORKER_NUMBER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+PORTS = count(20000 + 1000 * (WORKER_NUMBER % 12) + os.getpid() % 900)
+"""Each worker of pytest has a thousand of its own: a port is bound seconds after it is chosen."""
 
 
 def free_port() -> int:

@@ -150,7 +150,7 @@ def test_a_call_on_several_processes_that_is_interrupted_ends(
         # an interruption like any other; in the background a shell may have it ignore SIGINT
         process.terminate()
         try:
-            _, errors = process.communicate(timeout=100)
+            _, errors = process.communicate(timeout=400)
         finally:
             process.kill()
     assert process.returncode == 130, errors
