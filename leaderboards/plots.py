@@ -22,7 +22,7 @@ from leaderboards.reproduction_table import (
     keys_at_end,
     seeds_of,
 )
-from leaderboards.seed_statistics import over_seeds
+from leaderboards.seed_statistics import Spread, over_seeds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,13 +51,22 @@ def draw_all(results: Results, folder: Path) -> list[tuple[Picture, bytes]]:
     """
     found: list[tuple[Picture, bytes]] = []
     for base in results.manifest.bases:
-        looks = look_of(arms_of(results))
+        looks = look_of(_compared(results))
         drawn: list[tuple[Picture, bytes]] = []
         for draw in (_accuracy, _plane, _learning, _first_steps, _correlation, _ablations):
             drawn += draw(results, base, looks)
         drawn += _reasoning(results, base, looks, folder)
         found += [(replace(picture, base=base), png) for picture, png in drawn]
     return found
+
+
+def _compared(results: Results) -> list[str]:
+    """The arms that plots of all methods show: beside a comparison, no points of ablations."""
+    studies = [load_study(name) for name in results.manifest.studies]
+    methods = {arm for study in studies if not study.axes for arm in (*study.arms, *study.all)}
+    points = {arm for study in studies for axis in study.axes for arm in axis.values}
+    left_out = points - methods if methods else set()
+    return [arm for arm in arms_of(results) if arm not in left_out]
 
 
 def _finished(
@@ -83,7 +92,7 @@ def _stacked(results: Results, base: str, measure: str, last: int | None = None)
         if curve.base == base and known:
             series.setdefault(curve.arm, []).append(known)
     found: Stacked = {}
-    for arm in (arm for arm in arms_of(results) if arm in series):
+    for arm in (arm for arm in _compared(results) if arm in series):
         shared = sorted(set.intersection(*(set(one) for one in series[arm])))
         rows = np.array([[one[step] for step in shared] for one in series[arm]])
         found[arm] = (np.array(shared) + 1, rows)
@@ -172,7 +181,7 @@ def _accuracy(
     with figure(len(splits), 1, width=4.6, height=3.2) as (made, panels):
         for axes, split in zip(panels, splits, strict=True):
             ends = []
-            for arm in arms_of(results):
+            for arm in _compared(results):
                 points = [
                     (k, spread)
                     for k in CURVE_KS
@@ -212,7 +221,7 @@ def _plane(
     with figure(len(splits), 1, width=4.6, height=3.6) as (made, panels):
         for axes, split in zip(panels, splits, strict=True):
             ends = []
-            for arm in arms_of(results):
+            for arm in _compared(results):
                 sr = by_seed(results, base, arm, split, "sr")
                 qr = by_seed(results, base, arm, split, "qr")
                 if not sr:
@@ -255,7 +264,7 @@ def _correlation(
     ys: list[float] = []
     labels: list[tuple[float, float, str, str]] = []
     with figure(1, 1, width=7.0, height=4.0) as (made, (axes,)):
-        for arm in arms_of(results):
+        for arm in _compared(results):
             x = by_seed(results, base, arm, split, "solution_distance")
             y = by_seed(results, base, arm, split, "pass@4")
             shared = sorted(x.keys() & y.keys())
@@ -291,31 +300,46 @@ def _ablations(
     split = next(iter(results.splits()), "")
     for study in results.manifest.studies:
         for number, axis in enumerate(load_study(study).axes, start=1):
-            points = [arm for arm in axis.values if by_seed(results, base, arm, split, "qr")]
+            known = {arm: set(by_seed(results, base, arm, split, "qr")) for arm in axis.values}
+            points = [arm for arm in axis.values if known[arm]]
             if len(points) < 2:
+                continue
+            seeds = sorted(set.intersection(*(known[arm] for arm in points)))
+            if not seeds:
                 continue
             with figure(len(_ABLATED), 1, width=3.0, height=2.8) as (made, panels):
                 for axes, (measure, title) in zip(panels, _ABLATED.items(), strict=True):
-                    _along(axes, results, (base, split, measure), axis, points)
+                    _along(axes, results, (base, split, measure), axis, points, seeds)
                     axes.set_title(title)
                     axes.set_xlabel(axis.name)
                 names = ", ".join(known_arms()[arm].label for arm in points)
                 caption = (
-                    f"{load_study(study).title}, from {base}, {split}: {names}; bars: 95 % "
-                    f"interval over seeds."
+                    f"{load_study(study).title}, from {base}, {split}: {names}; means over the "
+                    f"seeds that all of them have ({', '.join(map(str, seeds))}); bars: 95 % "
+                    f"interval."
                 )
                 alt = f"Four measures over {axis.name}, from {base}."
                 yield _finished(made, results, f"{study}-{number}-{base}", alt, caption)
 
 
 def _along(
-    axes: "Axes", results: Results, where: tuple[str, str, str], axis: Axis, arms: Sequence[str]
+    axes: "Axes",
+    results: Results,
+    where: tuple[str, str, str],
+    axis: Axis,
+    arms: Sequence[str],
+    seeds: Sequence[int],
 ) -> None:
     """A measure with its intervals over the values of an axis, GRPO as a line across."""
     base, split, measure = where
+
+    def spread_of(arm: str) -> Spread | None:
+        values = by_seed(results, base, arm, split, measure)
+        return over_seeds([values[seed] for seed in seeds if seed in values])
+
     xs, means, errors = [], [], []
     for arm in arms:
-        spread = over_seeds(list(by_seed(results, base, arm, split, measure).values()))
+        spread = spread_of(arm)
         if spread is not None:
             xs.append(axis.values[arm])
             means.append(spread.mean)
@@ -323,7 +347,7 @@ def _along(
     if xs:
         axes.errorbar(xs, means, yerr=errors, color="#0072B2", marker="o", capsize=3, lw=1.2)
         axes.set_xticks(xs)
-    level = over_seeds(list(by_seed(results, base, "grpo", split, measure).values()))
+    level = spread_of("grpo")
     if level is not None:
         axes.axhline(level.mean, color="#C4500A", ls="--", lw=1)
         direct_labels(axes, [(max(xs, default=0.0), level.mean, "GRPO", "#C4500A")])
@@ -335,7 +359,11 @@ def _reasoning(
     """The reasoning's vectors in the plane, one panel a question, of the first seed."""
     split = next(iter(results.splits()), "")
     seed = next(iter(seeds_of(results)), 0)
-    keys = [key for key in keys_at_end(results, split) if (key.base, key.seed) == (base, seed)]
+    keys = [
+        key
+        for key in keys_at_end(results, split)
+        if (key.base, key.seed) == (base, seed) and key.arm in looks
+    ]
     vectors = read_vectors(folder, keys)
     by_question: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
     for key, rows in vectors.items():
@@ -351,7 +379,7 @@ def _reasoning(
                 points = project(np.array([vector for _, vector in rows]), seed=0)
             except (ImportError, ValueError):
                 return
-            for arm in arms_of(results):
+            for arm in _compared(results):
                 own = np.array(
                     [p for p, (name, _) in zip(points, rows, strict=True) if name == arm]
                 )

@@ -1,6 +1,7 @@
 """Plots: which are drawn, that they are the same each time, colours and labels."""
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +31,41 @@ def test_ablations_are_drawn_along_their_axis(made_up, tmp_path):
     assert "groups-1-late.svg" in [picture.name for picture, _ in drawn]
     alone = draw_all(made_up(arms=("base", "grpo"), studies=("groups",)), tmp_path)
     assert "groups-1-late.svg" not in [picture.name for picture, _ in alone]
+
+
+def test_a_comparison_shows_methods_and_leaves_points_of_ablations_to_their_own_plots(
+    made_up, tmp_path
+):
+    alone = {one.name: one.data for one, _ in draw_all(made_up(), tmp_path)}
+    arms = ("base", "grpo", "dmpo", "dmpo-replication", "mupo", "mupo-k1", "mupo-k5")
+    both = {
+        one.name: one.data
+        for one, _ in draw_all(made_up(arms=arms, studies=("table", "groups")), tmp_path)
+    }
+    assert both.keys() - alone.keys() == {"groups-1-late.svg"}
+    assert {name: both[name] for name in alone} == alone
+    ablation = draw_all(made_up(arms=GROUPS, studies=("groups",)), tmp_path)
+    (curves,) = (one.data for one, _ in ablation if one.name == "curves-late.svg")
+    assert b"MUPO, K = 5" in curves
+
+
+def test_an_ablation_is_over_the_seeds_that_all_its_points_have(made_up, tmp_path):
+    def ablation(results):
+        (found,) = (one for one, _ in draw_all(results, tmp_path) if one.name.startswith("groups"))
+        return found
+
+    whole = made_up(arms=GROUPS, studies=("table", "groups"))
+    lacking = {
+        key: cell for key, cell in whole.cells.items() if key.arm != "mupo-k5" or key.seed < 103
+    }
+    few = made_up(arms=GROUPS, studies=("table", "groups"), seeds=(100, 101, 102))
+    found = ablation(replace(whole, cells=lacking))
+    assert "the seeds that all of them have (100, 101, 102)" in found.caption
+    assert found == ablation(few)
+    none = {key: cell for key, cell in whole.cells.items() if key.arm != "mupo" or key.seed > 105}
+    none = {key: cell for key, cell in none.items() if key.arm == "mupo" or key.seed < 105}
+    drawn = draw_all(replace(whole, cells=none), tmp_path)
+    assert "groups-1-late.svg" not in [one.name for one, _ in drawn]
 
 
 def test_the_same_results_give_the_same_bytes(made_up, tmp_path):
